@@ -13,7 +13,7 @@ from kwsniff.errors import UsageError as UsageError
 if TYPE_CHECKING:
     from kwsniff.analysis.analyze import analyze as analyze
     from kwsniff.analysis.call_batches import calls as calls
-    from kwsniff.analysis.stored import open as open
+    from kwsniff.analysis.stored_run import open as open
     from kwsniff.live.sniff import sniff as sniff
     from kwsniff.view.decode import decode as decode
 
@@ -37,7 +37,7 @@ _HOMES = {
     "analyze": "kwsniff.analysis.analyze",
     "calls": "kwsniff.analysis.call_batches",
     "decode": "kwsniff.view.decode",
-    "open": "kwsniff.analysis.stored",
+    "open": "kwsniff.analysis.stored_run",
     "sniff": "kwsniff.live.sniff",
 }
 

@@ -4,10 +4,10 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
 from kwsniff.errors import UsageError
-from kwsniff.texts import suggested
+from kwsniff.texts import suggest
 
 OF_ALL_CONNECTIONS: Final = (
-    "memory", "datagrams", "connections", "held_bytes_total", "frame_kept_bytes_total", "waiting_bytes_total",
+    "memory", "ip_reassembly", "connections", "reorder_bytes_total", "frame_kept_bytes_total", "in_flight_bytes_total",
     "topic_ids",
 )  # fmt: skip
 """Limits over all connections; each of several parallel analyzers applies them separately."""
@@ -35,7 +35,7 @@ class Limits:
     """Maximum size of a captured packet or a pcapng block; with a larger one the file counts as damaged."""
     interfaces: int = _bound(65_536, 1_048_576)
     """Interfaces per pcapng section; packets of further interfaces are skipped."""
-    datagrams: int = _bound(64, 65_536)
+    ip_reassembly: int = _bound(64, 65_536)
     """IP datagrams in reassembly at a time."""
     connections: int = _bound(50_000, _MOST_INT32)
     """Size of the connection table. When it is full, kwsniff removes an ended connection, or else closes the
@@ -45,14 +45,14 @@ class Limits:
     ended_seconds: int = _bound(240, 4_000_000_000)
     """Seconds of capture time without a packet after which an ended connection is removed: no packet of it
     is in flight by then (RFC 9293: twice the maximum segment lifetime)."""
-    held_bytes: int = _bound(16 * _MIB, _MOST_MEMORY)
+    reorder_bytes: int = _bound(16 * _MIB, _MOST_MEMORY)
     """Bytes per direction in the reorder queue: out-of-order segments, and segments after an RST that may
     not be valid."""
-    held_segments: int = _bound(4096, _MOST_INT32)
+    reorder_segments: int = _bound(4096, _MOST_INT32)
     """Segments per direction in the reorder queue."""
-    held_bytes_total: int = _bound(64 * _MIB, _MOST_MEMORY)
+    reorder_bytes_total: int = _bound(64 * _MIB, _MOST_MEMORY)
     """Bytes in the reorder queues of all connections."""
-    gap_patience: int = _bound(16, _MOST_INT32)
+    reorder_packets: int = _bound(16, _MOST_INT32)
     """Packets of a connection to wait for missing bytes that the receiver acknowledged, before they count
     as not captured."""
     frame_bytes: int = _bound(512 * _MIB, _MOST_INT32)
@@ -61,34 +61,34 @@ class Limits:
     """Bytes kept of one frame; a longer frame is decoded up to this size."""
     frame_kept_bytes_total: int = _bound(128 * _MIB, _MOST_MEMORY)
     """Bytes kept of all incomplete frames."""
-    cells: int = _bound(4_000_000, _MOST_INT32)
+    message_fields: int = _bound(4_000_000, _MOST_INT32)
     """Fields decoded per frame."""
-    outstanding_calls: int = _bound(4096, 16_777_216)
+    in_flight_requests: int = _bound(4096, 16_777_216)
     """In-flight requests per connection."""
-    parked_responses: int = _bound(256, 65_536)
+    orphan_responses: int = _bound(256, 65_536)
     """Responses per connection kept until their request is read."""
-    parked_bytes: int = _bound(4 * _MIB, _MOST_MEMORY)
+    orphan_bytes: int = _bound(4 * _MIB, _MOST_MEMORY)
     """Bytes of those responses per connection."""
-    waiting_bytes_total: int = _bound(64 * _MIB, _MOST_MEMORY)
+    in_flight_bytes_total: int = _bound(64 * _MIB, _MOST_MEMORY)
     """Bytes of all requests and responses that wait for their counterpart; beyond this, the oldest are
     dropped."""
-    call_facts_bytes: int = _bound(65_536, _MOST_INT32 // 2)
+    request_context_bytes: int = _bound(65_536, _MOST_INT32 // 2)
     """Bytes of client id, group and topic names kept per in-flight request."""
-    hits_per_message: int = _bound(65_536, _MOST_INT32)
+    rows_per_message: int = _bound(65_536, _MOST_INT32)
     """Rows per message for errors, partitions and record batches; further ones are only counted."""
     session_partitions: int = _bound(65_536, 16_777_216)
     """Partitions tracked per fetch session; kwsniff does not track the partitions of larger sessions."""
-    tls_held_bytes: int = _bound(_MIB, _MOST_INT32)
+    tls_buffer_bytes: int = _bound(_MIB, _MOST_INT32)
     """Encrypted bytes per direction that wait for TLS secrets, for example during live capture."""
     tls_tries: int = _bound(20_000, _MOST_INT32)
     """TLS records to try after a loss until one decrypts."""
-    search_bytes: int = _bound(_MIB, _MOST_MEMORY)
+    resync_bytes: int = _bound(_MIB, _MOST_MEMORY)
     """Bytes searched for the start of a request on a connection without handshake."""
     topic_ids: int = _bound(262_144, 16_777_216)
     """Topic ids with a known name."""
     tcp_events: int = _bound(10_000, _MOST_INT32)
     """Events per connection in `tcp_events`."""
-    twin_candidates: int = _bound(200_000, _MOST_INT32)
+    duplicate_candidates: int = _bound(200_000, _MOST_INT32)
     """Connections with the same sequence numbers or messages as another that are compared to detect
     duplicates."""
     decompressed_bytes: int = _bound(128 * _MIB, _MOST_MEMORY)
@@ -108,7 +108,7 @@ class Limits:
         ranges = cls.ranges()
         for name, value in changes.items():
             if name not in ranges:
-                raise UsageError(f"unknown limit {name!r}; {suggested(name, sorted(ranges))}")
+                raise UsageError(f"unknown limit {name!r}; {suggest(name, sorted(ranges))}")
             least, greatest = ranges[name]
             if not isinstance(value, int) or isinstance(value, bool):
                 raise UsageError(f"limit {name} must be a whole number, not {value!r}")

@@ -172,7 +172,7 @@ class Kafka(Packet):  # type: ignore[misc, unused-ignore]
             return "response" if self.place.is_response else "request"
         return "response" if isinstance(self.underlayer, TCP) and _is_response(self.underlayer) else "request"
 
-    def decoded(self) -> Message:
+    def to_message(self) -> Message:
         """The message with nothing hidden, as ``kwsniff.decode`` gives it."""
         place = self.place or _Place(self.side == "response")
         message = _decode(bytes(self.message), place)
@@ -194,7 +194,7 @@ class Kafka(Packet):  # type: ignore[misc, unused-ignore]
         """One line: API, version, direction, size."""
         if self.place is not None and self.place.is_token:
             return f"Kafka SASL token, {len(self.message)} bytes"
-        message = self.decoded()
+        message = self.to_message()
         version = "" if message.api_version in (None, -1) else f" v{message.api_version}"
         return f"Kafka {message.api_name or 'unknown api'}{version} {self.side}, {len(self.message)} bytes"
 
@@ -224,7 +224,7 @@ class Kafka(Packet):  # type: ignore[misc, unused-ignore]
     def _lines(self) -> list[str]:
         if self.place is not None and self.place.is_token:
             return [f"<redacted, {len(self.message)} bytes>"]
-        message = self.decoded()
+        message = self.to_message()
         hide(message, self.place.around if self.place else None)
         return list(message_lines(message))
 

@@ -31,7 +31,7 @@ def is_temporary(directory: Path) -> bool:
     return directory.parent == Path(tempfile.gettempdir()) and directory.name.startswith(_PREFIX)
 
 
-def refused(folder: Path, error: OSError) -> OutputError:
+def explain_error(folder: Path, error: OSError) -> OutputError:
     """The error message for a temporary folder that cannot be written."""
     space = "free some space or " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
     return OutputError(
@@ -41,12 +41,12 @@ def refused(folder: Path, error: OSError) -> OutputError:
 
 
 @contextmanager
-def kept_in(path: Path) -> Iterator[None]:
+def translate_errors(path: Path) -> Iterator[None]:
     """Wraps writes to a file in such a folder. Raises OutputError for write errors."""
     try:
         yield
     except OSError as error:
-        raise refused(path.parent, error) from error
+        raise explain_error(path.parent, error) from error
 
 
 def _reason(error: OSError) -> str:

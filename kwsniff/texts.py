@@ -57,7 +57,7 @@ def clean(text: str | None) -> str:
     return _printable(text, lambda char: char.encode("unicode_escape").decode())
 
 
-def suggested(name: str, known: Iterable[str]) -> str:
+def suggest(name: str, known: Iterable[str]) -> str:
     """The end of an error message: similar names, or all names."""
     from difflib import get_close_matches  # slow to import, and rarely needed
 
@@ -66,7 +66,7 @@ def suggested(name: str, known: Iterable[str]) -> str:
     return f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
 
 
-def versioned(facts: Mapping[str, Any]) -> dict[str, Any]:
+def add_version(facts: Mapping[str, Any]) -> dict[str, Any]:
     """An object that verbs print, with the version of its format first (docs/stability.md)."""
     return {"version": JSON_VERSION, **facts}
 
@@ -84,7 +84,7 @@ def json_text(value: Any, indent: int | None = None) -> str:
         text = json.dumps(_without_nan(value), indent=indent, ensure_ascii=False, allow_nan=False)
     if text.isascii() and "\x7f" not in text:
         return text
-    return _printable(text, lambda char: char if char == "\n" else _spelled(char))
+    return _printable(text, lambda char: char if char == "\n" else _spell(char))
 
 
 def json_pieces(value: Any) -> Iterator[str]:
@@ -119,7 +119,7 @@ def _printable(text: str, spell: Callable[[str], str]) -> str:
     )
 
 
-def _spelled(char: str) -> str:
+def _spell(char: str) -> str:
     units = char.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 

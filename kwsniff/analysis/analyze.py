@@ -6,21 +6,21 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kwsniff.analysis.capture_points import CapturePoints, Samples, find_places, join_samples, samples_of_each
 from kwsniff.analysis.chosen import Chosen, chosen_tables, delivered_tables
-from kwsniff.analysis.given_twice import note_copies
-from kwsniff.analysis.headroom import give_all_back, memory_left
-from kwsniff.analysis.judgement import write_findings
-from kwsniff.analysis.marking import mark_late, move_repeated, twins_among, twins_anomalies
-from kwsniff.analysis.passing_rows import Rows
-from kwsniff.analysis.places import Places, Samples, find_places, joined, samples_of_each
+from kwsniff.analysis.duplicate_captures import note_copies
+from kwsniff.analysis.duplicate_rows import mark_late, move_repeated, twins_among, twins_anomalies
+from kwsniff.analysis.findings import write_findings
+from kwsniff.analysis.memory import give_all_back, memory_left
+from kwsniff.analysis.parallel import OneAnalyzerNeeded, SideBySide
+from kwsniff.analysis.parallelism import num_analyzers, rows_beside
 from kwsniff.analysis.result import Analysis
-from kwsniff.analysis.side_by_side import OneAnalyzerNeeded, SideBySide
+from kwsniff.analysis.rows import Rows
 from kwsniff.analysis.summary import Summary
-from kwsniff.analysis.worth_sharing import num_analyzers, rows_beside
 from kwsniff.analyzers import start_analyzer
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.errors import CaptureError
-from kwsniff.findings.tables import with_sources
+from kwsniff.findings.views import with_sources
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.limits import Limits
 from kwsniff.sources.file_objects import Given, as_paths
@@ -41,7 +41,7 @@ from kwsniff.tables.captures import (
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import check_run_id
 from kwsniff.tables.write import TableWriter
-from kwsniff.timelines.twins import Twins
+from kwsniff.timelines.duplicates.duplicate_connections import Twins
 
 _BYTES_OF_A_CANDIDATE = 2000  # 200,000 connections that may be twins of others have room in 400 MB
 
@@ -114,7 +114,7 @@ def _run_beside(plan: "_Plan", jobs: int | None) -> Analysis:
 def _run_known(plan: "_Plan") -> Analysis:
     """Reads once, and again where that shows that captures were taken at several places, or twins."""
     done = _run(plan, Twins())
-    if isinstance(done, Places):
+    if isinstance(done, CapturePoints):
         plan = replace(plan, places=done)
         done = _run(plan, Twins())
     if isinstance(done, Twins):
@@ -141,11 +141,11 @@ class _Plan:
     until: Time
     only: Chosen | None
     num_analyzers: int = 1
-    places: Places | None = None
+    places: CapturePoints | None = None
     """Of the captures that can be read; None: not known."""
 
 
-def _run(plan: _Plan, twins: Twins) -> Analysis | Twins | Places:
+def _run(plan: _Plan, twins: Twins) -> Analysis | Twins | CapturePoints:
     """One reading of all captures. Where it shows places or twins that were not known, nothing is left but
     these: what is counted while rows pass has to be counted without them."""
     made = with_sources((*plan.chosen, "connections"))
@@ -170,7 +170,7 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins | Places:
             return places
         if not twins:
             give_all_back()
-            most = min(plan.bounds.twin_candidates, plan.bounds.memory // _BYTES_OF_A_CANDIDATE)
+            most = min(plan.bounds.duplicate_candidates, plan.bounds.memory // _BYTES_OF_A_CANDIDATE)
             twins = twins_among(writer, rows.batches, most, places.printable)
             if twins and plan.size is not None:
                 return twins
@@ -191,7 +191,7 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins | Places:
         return Analysis(summary, writer.commit(left), {}, {}, plan.chosen, run_id=plan.run)
 
 
-def _read_all(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -> Places:
+def _read_all(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -> CapturePoints:
     """Every row there is, and what is known of the captures. The core's memory is free again afterwards."""
     if plan.num_analyzers > 1:
         return _read_beside(plan, found, rows, tables)
@@ -207,7 +207,7 @@ def _read_all(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -> P
     return places
 
 
-def _read_beside(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -> Places:
+def _read_beside(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -> CapturePoints:
     """The same by several analyzers. Raises OneAnalyzerNeeded."""
     analyzers = [_analyzer(plan, tables, (n, plan.num_analyzers)) for n in range(plan.num_analyzers)]
     with SideBySide(analyzers, tables, rows.take_turn, rows_beside(plan.bounds.memory)) as beside:
@@ -251,11 +251,11 @@ def _account(summary: Summary, analyzer: Analyzer | SideBySide, found: Found) ->
     summary.unread += found.unread
 
 
-def _read(plan: _Plan, found: Found, analyzer: Analyzer | SideBySide, rows: Rows) -> Places:
+def _read(plan: _Plan, found: Found, analyzer: Analyzer | SideBySide, rows: Rows) -> CapturePoints:
     """The places of the captures: those that are known, or that reading them shows."""
     names, times = found.captures, TimeRange(plan.since, plan.until)
     total = size_of(names)
-    known = plan.places or Places()
+    known = plan.places or CapturePoints()
     before, read, samples = 0, list[str](), list[Samples]()
     secrets = None if plan.tls_keylog is False else Secrets(plan.tls_keylog)
     if secrets:
@@ -270,12 +270,12 @@ def _read(plan: _Plan, found: Found, analyzer: Analyzer | SideBySide, rows: Rows
             if times and not rows.summary.captures:
                 times.resolve(names, capture)
                 analyzer.bound(times.since, times.until)
-            place = known.of(name)
-            facts = _feed(capture, analyzer, rows, place, _shifted(plan.progress, before, total))
+            place = known.find(name)
+            facts = _feed(capture, analyzer, rows, place, _shift(plan.progress, before, total))
         times.take(facts)
         rows.summary.captures.append(capture_row(capture, facts))
         read.append(name)
-        samples.append(joined([analyzer.samples]))
+        samples.append(join_samples([analyzer.samples]))
         before += capture.consumed
     rows.summary.times = times
     if not rows.summary.captures:
@@ -288,7 +288,7 @@ def _read(plan: _Plan, found: Found, analyzer: Analyzer | SideBySide, rows: Rows
     return places
 
 
-def _shifted(progress: Progress | None, before: int, total: int | None) -> Callable[[CaptureFile], None]:
+def _shift(progress: Progress | None, before: int, total: int | None) -> Callable[[CaptureFile], None]:
     def show(capture: CaptureFile) -> None:
         if progress:
             progress(capture.name, before + capture.consumed, total)

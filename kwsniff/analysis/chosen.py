@@ -9,9 +9,9 @@ import pyarrow as pa
 from kwsniff.analyzers import core_tables
 from kwsniff.errors import UsageError
 from kwsniff.tables.arrays import whole_numbers
-from kwsniff.tables.kernels import kept
+from kwsniff.tables.compute import filter_rows
 from kwsniff.tables.schema import TABLES
-from kwsniff.texts import suggested
+from kwsniff.texts import suggest
 from kwsniff.timelines.timelines import sources_of
 
 TABLES_OF_CALLS: Final = (
@@ -37,7 +37,7 @@ class Chosen:
         )
         if batch.num_rows == 0 or column not in batch.schema.names:
             return batch
-        return kept(batch, np.isin(whole_numbers(batch[column], null=_NONE), chosen))
+        return filter_rows(batch, np.isin(whole_numbers(batch[column], null=_NONE), chosen))
 
 
 def chosen_tables(tables: str | Sequence[str] | None, *, some_calls: bool = False) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ def chosen_tables(tables: str | Sequence[str] | None, *, some_calls: bool = Fals
     tables = (tables,) if isinstance(tables, str) else tables
     unknown = [name for name in tables if name not in TABLES]
     if unknown:
-        raise UsageError(f"there is no table {unknown[0]!r}; {suggested(unknown[0], TABLES)}")
+        raise UsageError(f"there is no table {unknown[0]!r}; {suggest(unknown[0], TABLES)}")
     if some_calls and (others := [name for name in tables if name not in TABLES_OF_CALLS]):
         raise UsageError(
             f"{others[0]} is not made of chosen calls: it tells what many calls do together; "

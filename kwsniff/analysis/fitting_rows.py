@@ -10,7 +10,7 @@ from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import RESPONSE, Field
 from kwsniff.tables.arrays import Bits, Numbers, whole_numbers
-from kwsniff.tables.kernels import encoded
+from kwsniff.tables.compute import dictionary_encode
 from kwsniff.view.filters import ANY_ERROR, Filters
 
 _UNKNOWN: Final = -1
@@ -54,7 +54,7 @@ class FittingRows:
             nameless = _words(calls["client_id"], lambda name: name is None)
             fits &= _words(calls["client_id"], wanted) | nameless & _words(calls["client_address"], wanted)
         if filters.errors:
-            fits &= self._failed(calls, codes, keys)
+            fits &= self._match_failed(calls, codes, keys)
         if filters.group is not None and not self._generous:
             fits &= _words(calls["group_id"], {filters.group}.__contains__)
         if filters.topic is not None and not self._generous:
@@ -68,7 +68,7 @@ class FittingRows:
         alone = _words(calls["client_address"], {wanted}.__contains__)
         return named | alone | _at_end(calls, "client", wanted)
 
-    def _failed(self, calls: pa.RecordBatch, codes: pa.RecordBatch | None, keys: Numbers) -> Bits:
+    def _match_failed(self, calls: pa.RecordBatch, codes: pa.RecordBatch | None, keys: Numbers) -> Bits:
         wanted = self._filters.errors
         count = whole_numbers(calls["error_count"], null=_UNKNOWN)
         if self._generous:
@@ -86,7 +86,7 @@ class FittingRows:
 
 def _words(column: pa.Array, test: Callable[[str | None], bool]) -> Bits:
     """For each row what the test says of its text; every text is asked about once."""
-    coded = column if pa.types.is_dictionary(column.type) else encoded(column)
+    coded = column if pa.types.is_dictionary(column.type) else dictionary_encode(column)
     told: Bits = np.array([*map(test, coded.dictionary.to_pylist()), test(None)], np.bool_)
     fits: Bits = told[whole_numbers(coded.indices, null=_UNKNOWN)]
     return fits

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from kwsniff.analysis import fitting_rows
 from kwsniff.analysis.fitting_rows import FittingRows
 from kwsniff.errors import UsageError
-from kwsniff.findings.tables import files_of_tables, is_folder_of_tables
+from kwsniff.findings.views import files_of_tables, is_folder_of_tables
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import REQUEST, RESPONSE, Field
@@ -129,7 +129,7 @@ def known_calls(
     stored = [*map(Stored, numbers["call_id"], numbers["connection_id"], rows.status)]
     ports = tuple(sorted(set(numbers["broker_port"])))
     span = None
-    if not follows and set(rows.status) <= set(_WHOLE) and not _sealed(files, numbers["connection_id"]):
+    if not follows and set(rows.status) <= set(_WHOLE) and not _is_encrypted(files, numbers["connection_id"]):
         span = _span_of(numbers)
     if span is None or bounds is None or 2 * (span.until - span.since) > bounds.until - bounds.since:
         return Known(stored, ports, None)
@@ -191,7 +191,7 @@ def _bounds(
     named = sorted(PurePath(name).name for name in captures)
     if made_of != named:
         raise UsageError(
-            f"{os.fspath(folder)}: was made of {_listed(made_of)}, not of {_listed(named)}; "
+            f"{os.fspath(folder)}: was made of {_list_all(made_of)}, not of {_list_all(named)}; "
             "name the same captures"
         )
     if not told["first_time"] or not told["last_time"]:
@@ -199,12 +199,12 @@ def _bounds(
     return Span(min(told["first_time"]) * _MICROSECOND, max(told["last_time"]) * _MICROSECOND)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_all(names: Sequence[str]) -> str:
     shown = ", ".join(names[:3]) or "nothing"
     return f"{shown} and {len(names) - 3:,} more" if len(names) > 3 else shown
 
 
-def _sealed(files: Mapping[str, Sequence[str]], connections: Sequence[int]) -> bool:
+def _is_encrypted(files: Mapping[str, Sequence[str]], connections: Sequence[int]) -> bool:
     """Whether one of the connections was opened TLS, as far as the tables tell."""
     left = set(connections)
     for batch in _batches(files.get("connections", ()), ["connection_id", "tls_version"]):

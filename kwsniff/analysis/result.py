@@ -7,13 +7,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kwsniff.analysis.judgement import find_in_memory, listed
-from kwsniff.analysis.named_tables import Tables
+from kwsniff.analysis.findings import find_in_memory, rows_as_json
+from kwsniff.analysis.stored_tables import Tables
 from kwsniff.analysis.summary import Summary
 from kwsniff.errors import UsageError
-from kwsniff.tables.run import stamped
+from kwsniff.tables.run import add_run_id
 from kwsniff.tables.schema import TABLES, arrow_schema, stored_schema
-from kwsniff.timelines.late_names import Change
+from kwsniff.timelines.metadata.late_topic_names import Change
 
 
 class Analysis(Tables):
@@ -48,7 +48,7 @@ class Analysis(Tables):
     def summary(self) -> dict[str, Any]:
         """What the command line shows: findings, counts, percentiles (nanoseconds), errors; JSON-ready."""
         if "findings" in self._chosen and not self.paths and self._summary.findings is None:
-            self._summary.findings = listed(self.findings)
+            self._summary.findings = rows_as_json(self.findings)
         return {**self._summary.as_dict(), "tables": {name: str(path) for name, path in self.paths.items()}}
 
     @property
@@ -61,7 +61,7 @@ class Analysis(Tables):
         if name not in self._chosen:
             known = "was not asked for" if name in TABLES else "does not exist"
             raise UsageError(f"table {name!r} {known}; there are {', '.join(self._chosen)}")
-        return self._kept(name)
+        return self._keep(name)
 
     def rows(self, name: str) -> int:
         """How many rows a table has."""
@@ -74,7 +74,7 @@ class Analysis(Tables):
         names = [str(row["capture"]) for row in self._summary.captures]
         return names[0] if len(names) == 1 else f"{len(names)} captures"
 
-    def _kept(self, name: str) -> pa.Table:
+    def _keep(self, name: str) -> pa.Table:
         if name not in self._tables:
             self._tables[name] = self._load(name)
         return self._tables[name]
@@ -84,8 +84,8 @@ class Analysis(Tables):
             # Not read_table: that would make columns of directory names such as day=1.
             return pq.ParquetFile(self.paths[name]).read()
         if name == "findings":
-            return find_in_memory(self._kept, self.run_id)
-        batches = [stamped(name, batch, self.run_id) for batch in self._batches.pop(name, [])]
+            return find_in_memory(self._keep, self.run_id)
+        batches = [add_run_id(name, batch, self.run_id) for batch in self._batches.pop(name, [])]
         coded = pa.Table.from_batches(batches, stored_schema(TABLES[name]))
         plain = coded.cast(arrow_schema(TABLES[name]))
         return self._changes[name](plain) if name in self._changes else plain

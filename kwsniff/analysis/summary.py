@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.analysis.failures import Failures
-from kwsniff.analysis.percentiles import LatencySketch
-from kwsniff.analysis.shares import Shares
-from kwsniff.analysis.trouble import Trouble
-from kwsniff.analysis.unopened import ClosedFigures
+from kwsniff.analysis.rollups.errors import Failures
+from kwsniff.analysis.rollups.events import Trouble
+from kwsniff.analysis.rollups.latency import Shares
+from kwsniff.analysis.rollups.percentiles import LatencySketch
+from kwsniff.analysis.rollups.tls import ClosedFigures
 from kwsniff.sources.files import Unread
 from kwsniff.sources.ports import AskedPorts
 from kwsniff.sources.times import TimeRange
 from kwsniff.tables.arrays import Bits, valid_rows, whole_numbers
 from kwsniff.tables.captures import printable
+from kwsniff.tables.compute import cast, filter_rows
 from kwsniff.tables.connection_ports import ports_of
 from kwsniff.tables.grouping import Groups
-from kwsniff.tables.kernels import cast, kept
-from kwsniff.timelines.twins import Twins
+from kwsniff.timelines.duplicates.duplicate_connections import Twins
 
 MOST_DISTINCT = 10_000
 """Distinct values counted one by one (topics with errors, clients); what comes after is counted together."""
@@ -120,14 +120,14 @@ class Summary:
             _count(self.tls, found, keep=3)
             self.closed.add(batch)
             with_calls = whole_numbers(batch["calls"], null=0) > 0
-            hellos = kept(batch, _unanswered_hellos(batch))
+            hellos = filter_rows(batch, _unanswered_hellos(batch))
             to = (
                 ((address if name is None else name, port), number)
                 for (port, name, address), number in _tally(hellos, (*_TLS[3:], "broker_address"))
             )
             _count(self.hellos, to)
             client = ("client_id", "client_software_name", "client_software_version")
-            _count(self.clients, _tally(kept(batch, with_calls), client))
+            _count(self.clients, _tally(filter_rows(batch, with_calls), client))
         elif table == "anomalies":
             _count(self.anomalies, _tally(batch, ("name",)))
 
@@ -163,10 +163,10 @@ class Summary:
             key = (*error, self.late_topics.get(topic, topic))
             named.setdefault(key, Counter())[partition,] += number
         ranked = Counter({key: partitions.total() for key, partitions in named.items()})
-        items = _ranked(ranked, ("error_code", "error_name", "api_name", "topic"))
+        items = _rank(ranked, ("error_code", "error_name", "api_name", "topic"))
         for item, (key, _) in zip(items, ranked.most_common(), strict=True):
             known = Counter({key: number for key, number in named[key].items() if key != (None,)})
-            item["partitions"] = _ranked(known, ("partition",))
+            item["partitions"] = _rank(known, ("partition",))
         return items
 
     def _statuses(self) -> list[dict[str, Any]]:
@@ -175,9 +175,9 @@ class Summary:
         for (status, reason, api), number in self.reasons.items():
             found.setdefault((status, reason), Counter())[api,] += number
         ranked = Counter({key: apis.total() for key, apis in found.items()})
-        items = _ranked(ranked, ("status", "reason"))
+        items = _rank(ranked, ("status", "reason"))
         for item, (key, _) in zip(items, ranked.most_common(), strict=True):
-            item["apis"] = _ranked(found[key], ("api_name",))
+            item["apis"] = _rank(found[key], ("api_name",))
         return items
 
     def as_dict(self) -> dict[str, Any]:
@@ -203,21 +203,21 @@ class Summary:
             "errors": self._errors(),
             **self.failures.as_dict(),
             **self.trouble.as_dict(),
-            "clients": _ranked(
+            "clients": _rank(
                 self.clients, ("client_id", "client_software_name", "client_software_version"), "connections"
             ),
-            "connections": _ranked(self.protocols, ("protocol",)),
-            "tls": _ranked(
+            "connections": _rank(self.protocols, ("protocol",)),
+            "tls": _rank(
                 self.tls, ("protocol", "tls_version", "tls_cipher", "broker", "broker_port"), "connections"
             ),
             "tls_not_opened": self.closed.as_dicts(),
-            "unanswered_hellos": _ranked(self.hellos, ("broker", "broker_port"), "connections"),
-            "anomalies": _ranked(self.anomalies, ("name",)),
+            "unanswered_hellos": _rank(self.hellos, ("broker", "broker_port"), "connections"),
+            "anomalies": _rank(self.anomalies, ("name",)),
             "twins": {"left_out": len(self.twins.found), "counted": self.late_twins},
         }
 
 
-def _ranked(counter: Tally, names: Sequence[str], count: str = "count") -> list[dict[str, Any]]:
+def _rank(counter: Tally, names: Sequence[str], count: str = "count") -> list[dict[str, Any]]:
     return [{**dict(zip(names, key, strict=True)), count: number} for key, number in counter.most_common()]
 
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from kwsniff.cli.chosen_calls import add_filters, are_chosen, chosen_filters, fitting, refuse_pipes
 from kwsniff.cli.inputs import refuse_tables
-from kwsniff.cli.layouts import add_layouts_option
-from kwsniff.cli.limits import add_limit_option, parse_limits
-from kwsniff.cli.port_option import add_port_option, parse_ports
+from kwsniff.cli.options.layouts import add_layouts_option
+from kwsniff.cli.options.limits import add_limit_option, parse_limits
+from kwsniff.cli.options.ports import add_port_option, parse_ports
+from kwsniff.cli.options.times import add_time_options, since_and_until, time_range, zone_of
 from kwsniff.cli.progress import Progress, progress_bar
 from kwsniff.cli.standard_streams import say_left, say_read
-from kwsniff.cli.times import add_time_options, since_and_until, time_range, zone_of
 from kwsniff.errors import UsageError
-from kwsniff.texts import json_text, versioned
+from kwsniff.texts import add_version, json_text
 
 if TYPE_CHECKING:
     from kwsniff.analysis.chosen import Chosen
@@ -103,8 +103,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--top must be at least 1, not {args.top}")
 
     from kwsniff.analysis.analyze import analyze
-    from kwsniff.core.columns.freed import keep_freed_memory
-    from kwsniff.findings.tables import files_of_tables
+    from kwsniff.core.columns.allocator import keep_freed_memory
+    from kwsniff.findings.views import files_of_tables
     from kwsniff.sources.paths import local_path
     from kwsniff.temporary import temporary_folder
 
@@ -137,9 +137,9 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None:
         say_left(args.output, before, summary["tables"], files_of_tables(Path(args.output)))
     if args.json:
-        print(json_text(versioned(summary), indent=2))
+        print(json_text(add_version(summary), indent=2))
     else:
-        from kwsniff.cli.summary import show_summary
+        from kwsniff.cli.summary.summary import show_summary
 
         show_summary(summary, sys.stdout, top=args.top, zone=zone_of(args))
     return DONE if read and (only is None or summary["rows"].get("api_calls")) else NOTHING_FOUND

@@ -6,9 +6,9 @@ from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from kwsniff.cli.grids import Grid, fitted, shortened
-from kwsniff.cli.inputs import HELP, add_input_options, add_page_options, opened, page_file, width, wrapped
-from kwsniff.cli.times import zone_of
+from kwsniff.cli.grids import Grid, fit, shorten
+from kwsniff.cli.inputs import HELP, add_input_options, add_page_options, open_inputs, page_file, width, wrap
+from kwsniff.cli.options.times import zone_of
 from kwsniff.errors import UsageError
 from kwsniff.texts import JSON_VERSION, clean, json_text, plural
 from kwsniff.zones import Zone
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from kwsniff.findings.call_groups import Side
-    from kwsniff.findings.difference import Difference
+    from kwsniff.findings.compare import Difference
 
 _EXAMPLES = """examples:
   kwsniff compare monday.pcap tuesday.pcap        differences on Tuesday, largest contribution first
@@ -75,11 +75,11 @@ def run(args: argparse.Namespace) -> int:
         from kwsniff.sources.times import parse_moment
 
         parse_moment(args.at, "--at", zone_of(args))  # before captures are read
-    from kwsniff.findings.difference import compare, place
+    from kwsniff.findings.compare import compare, place
 
     with ExitStack() as stack:
         file = stack.enter_context(page_file(args))  # before captures are read
-        inputs = [stack.enter_context(opened([each], args)) for each in args.inputs]
+        inputs = [stack.enter_context(open_inputs([each], args)) for each in args.inputs]
         databases = [each.database for each in inputs]
         good, bad = _sides(args, databases)
         counts = [_count(*each) for each in (good, bad)]
@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
         for line in _lines(differences, counts, width()):
             print(line)
         for note in notes:
-            print("\n".join(["", *wrapped(note, width())]))
+            print("\n".join(["", *wrap(note, width())]))
     return DONE if all(counts) and all(each.read for each in inputs) else NOTHING_TO_COMPARE
 
 
@@ -151,18 +151,16 @@ def _count(database: "duckdb.DuckDBPyConnection", side: "Side") -> int:
 def _lines(differences: Sequence["Difference"], counts: Sequence[int], room: int) -> Iterator[str]:
     stands = f"{plural(counts[0], 'call')} in GOOD, {counts[1]:,} in BAD"
     if not all(counts):
-        yield from wrapped(f"Nothing to compare: {stands}.", room)
+        yield from wrap(f"Nothing to compare: {stands}.", room)
         return
     if not differences:
-        yield from wrapped(f"No significant difference: {stands}.", room)
+        yield from wrap(f"No significant difference: {stands}.", room)
         return
-    yield from wrapped(
-        f"{plural(len(differences), 'difference')}, largest contribution first: {stands}.", room
-    )
+    yield from wrap(f"{plural(len(differences), 'difference')}, largest contribution first: {stands}.", room)
     yield ""
     rows = [
         (
-            shortened(clean(f"{each.subject_kind} {each.subject}"), _LONGEST),
+            shorten(clean(f"{each.subject_kind} {each.subject}"), _LONGEST),
             each.what,
             _figure(each.good),
             _figure(each.bad),
@@ -175,15 +173,15 @@ def _lines(differences: Sequence["Difference"], counts: Sequence[int], room: int
     ]
     names = ("subject", "measure", "good", "bad", "ratio", "contribution", "good, 99 %", "bad, 99 %")
     order = ("subject", "measure", "good", "bad", "contribution", "bad, 99 %", "good, 99 %", "ratio")
-    yield from fitted(Grid("", names, rows, order), room).lines
+    yield from fit(Grid("", names, rows, order), room).lines
     if len(differences) > _MOST:
         yield f"and {len(differences) - _MOST} more; --json has all"
     first = differences[0]
     yield ""
-    yield from wrapped(
+    yield from wrap(
         f"Calls of the first difference: {', '.join(map(str, first.call_ids[:6])) or 'none to show'}.", room
     )
-    yield from wrapped(
+    yield from wrap(
         "_ms: mean per call; longest: one call. errors: share of calls. "
         "contribution: share of total latency, or of calls, in BAD.",
         room,

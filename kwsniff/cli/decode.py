@@ -6,10 +6,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 
-from kwsniff.cli.layouts import add_layouts_option
-from kwsniff.cli.limits import add_limit_option, parse_limits
+from kwsniff.cli.options.layouts import add_layouts_option
+from kwsniff.cli.options.limits import add_limit_option, parse_limits
+from kwsniff.cli.options.times import add_zone_option, zone_of
 from kwsniff.cli.standard_streams import standard_input
-from kwsniff.cli.times import add_zone_option, zone_of
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
 from kwsniff.texts import json_text

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kwsniff.cli.explain_lines import paragraph, table
 from kwsniff.cli.explain_names import KINDS, LISTS, Match, explain_name, list_kind, names_of_kind
-from kwsniff.cli.layouts import add_layouts_option
+from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.errors import UsageError
-from kwsniff.texts import json_text, versioned
+from kwsniff.texts import add_version, json_text
 
 if TYPE_CHECKING:
     from kwsniff.layout.catalog import Catalog
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
     facts, lines = _explain(load_catalog(), args.subject, args.which)
     if args.json:
-        print(json_text(versioned(facts), indent=2))
+        print(json_text(add_version(facts), indent=2))
     else:
         print("\n".join(line.rstrip() for line in lines))
     return 0
@@ -82,7 +82,7 @@ def _explain(catalog: "Catalog", subject: str, which: str | None) -> Answer:
         return _list(catalog, subject)
     found = [*_protocol_matches(catalog, subject), *explain_name(subject), *_list_matches(subject)]
     if not found:
-        raise UsageError(f"unknown name '{subject}'{_near(subject, _known(catalog))}")
+        raise UsageError(f"unknown name '{subject}'{_near(subject, _look_up(catalog))}")
     if len(found) == 1 and found[0].kind in ("api", "schema"):
         return found[0].facts, found[0].lines
     return _all_of(found)
@@ -144,7 +144,7 @@ def _list_matches(subject: str) -> "Iterator[Match]":
         yield Match("list", {subject: [name for name, _ in listed]}, tuple(lines))
 
 
-def _known(catalog: "Catalog") -> list[str]:
+def _look_up(catalog: "Catalog") -> list[str]:
     """Every name, in the order in which the nearest ones are chosen."""
     apis = [each.name for each in catalog.apis.values()]
     errors = [error.name for error in catalog.errors.values()]

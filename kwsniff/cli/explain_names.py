@@ -61,7 +61,7 @@ def _columns() -> "dict[str, dict[str, Column]]":
 
 
 def _words() -> Mapping[str, Mapping[str, str]]:
-    from kwsniff.tables.words import WORDS
+    from kwsniff.tables.enums import WORDS
 
     return WORDS
 
@@ -138,11 +138,11 @@ def _word(name: str, lists: Iterable[str]) -> Iterator[Match]:
         meaning = _words()[listed].get(name)
         if meaning is not None:
             facts = {"name": name, "list": listed, "meaning": meaning}
-            lines = (f"{_said(listed)} {name}", *paragraph(meaning))
-            yield Match(_said(listed), facts, lines)
+            lines = (f"{_say(listed)} {name}", *paragraph(meaning))
+            yield Match(_say(listed), facts, lines)
 
 
-def _said(listed: str) -> str:
+def _say(listed: str) -> str:
     return listed.replace("_", " ")
 
 

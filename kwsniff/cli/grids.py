@@ -64,7 +64,7 @@ def plain(grid: Grid) -> Iterator[str]:
     yield from _lines(grid, widths, len)
 
 
-def fitted(grid: Grid, width: int, measure: Measure = len) -> Fitted:
+def fit(grid: Grid, width: int, measure: Measure = len) -> Fitted:
     """The table in a width. `measure`: number of terminal cells a text takes."""
     widths = widths_in(grid, width - len(_INDENT), measure)
     left_out = [name for name in grid.names if name not in widths]
@@ -146,7 +146,7 @@ def wrap(text: str, width: int, measure: Measure = len, indent: str = "") -> lis
     line = text[: len(text) - len(text.lstrip())]
     begun = False
     for word in text.split():
-        short = shortened(word, width - len(indent), measure)
+        short = shorten(word, width - len(indent), measure)
         if not begun:
             line += short
         elif measure(line) + 1 + measure(short) <= width:
@@ -158,7 +158,7 @@ def wrap(text: str, width: int, measure: Measure = len, indent: str = "") -> lis
     return [*lines, line]
 
 
-def shortened(text: str, width: int, measure: Measure = len) -> str:
+def shorten(text: str, width: int, measure: Measure = len) -> str:
     """A text shortened in its middle to fit."""
     if measure(text) <= width:
         return text

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from kwsniff.cli.chosen_calls import refuse_pipes
-from kwsniff.cli.limits import add_limit_option, parse_limits
+from kwsniff.cli.options.limits import add_limit_option, parse_limits
+from kwsniff.cli.options.ports import add_port_option, parse_ports
+from kwsniff.cli.options.times import add_time_options, asked_words, refuse_times, since_and_until
 from kwsniff.cli.outputs import PAGE, add_force_option, refuse_loss
-from kwsniff.cli.port_option import add_port_option, parse_ports
 from kwsniff.cli.progress import progress_bar
 from kwsniff.cli.standard_streams import say_read
-from kwsniff.cli.times import add_time_options, asked_words, refuse_times, since_and_until
 from kwsniff.errors import UsageError
-from kwsniff.temporary import kept_in, temporary_folder
+from kwsniff.temporary import temporary_folder, translate_errors
 
 if TYPE_CHECKING:
     import duckdb
@@ -55,12 +55,12 @@ class Opened(NamedTuple):
 
 
 @contextmanager
-def opened(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Opened]:
+def open_inputs(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Opened]:
     """The tables of the inputs as a database.
 
     Raises KwsniffError if nothing can be read.
     """
-    from kwsniff.findings.tables import READ, files_of_tables, is_folder_of_tables, open_folder
+    from kwsniff.findings.views import READ, files_of_tables, is_folder_of_tables, open_folder
 
     folders = [name for name in inputs if is_folder_of_tables(name)]
     if folders and len(inputs) > 1:
@@ -72,7 +72,7 @@ def opened(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Opened]:
             yield Opened(database, files_of_tables(Path(place)), "CAPTURE", shlex.quote(place), read=True)
         return
     from kwsniff.analysis.analyze import analyze
-    from kwsniff.analysis.headroom import memory_left
+    from kwsniff.analysis.memory import memory_left
     from kwsniff.limits import Limits
 
     since, until = since_and_until(args)
@@ -103,7 +103,7 @@ def refuse_tables(captures: Sequence[str]) -> None:
     folders = [name for name in captures if Path(name).is_dir()]
     if not folders:
         return
-    from kwsniff.findings.tables import is_folder_of_tables
+    from kwsniff.findings.views import is_folder_of_tables
     from kwsniff.sources.files import find_captures
 
     for name in folders:
@@ -127,7 +127,7 @@ def read_again(captures: Sequence[str]) -> Iterator[list[str]]:
     find_captures([STANDARD_INPUT])  # refuses a terminal
     with temporary_folder() as folder:
         kept = Path(folder) / "standard-input"
-        with kept_in(kept), CaptureFile(STANDARD_INPUT) as given, kept.open("wb") as file:
+        with translate_errors(kept), CaptureFile(STANDARD_INPUT) as given, kept.open("wb") as file:
             while piece := given.read(1 << 20):
                 file.write(piece)
         yield [str(kept) if name == STANDARD_INPUT else name for name in captures]
@@ -164,7 +164,7 @@ def width() -> int:
     return max(_NARROWEST, min(shutil.get_terminal_size().columns, _WIDEST))
 
 
-def wrapped(text: str, room: int, begin: str = "") -> list[str]:
+def wrap(text: str, room: int, begin: str = "") -> list[str]:
     """A text in lines of `room` columns; lines after the first are indented by the length of `begin`."""
     return textwrap.wrap(
         text, room, initial_indent=begin, subsequent_indent=" " * len(begin),

@@ -10,14 +10,14 @@ from importlib import import_module
 from typing import NoReturn
 
 from kwsniff import NOT_COMPILED, is_not_compiled
-from kwsniff.cli.collector import look_less_often
-from kwsniff.cli.layouts import layouts_in_use
-from kwsniff.cli.refused_memory import ADVICE, is_refused_memory, spare_addresses
-from kwsniff.cli.standard_streams import leave_errors, says, standard_output
-from kwsniff.cli.times import joined_times
-from kwsniff.cli.wrong_usage import Parser
+from kwsniff.cli.argument_parser import Parser
+from kwsniff.cli.garbage_collection import look_less_often
+from kwsniff.cli.options.layouts import layouts_in_use
+from kwsniff.cli.options.times import joined_times
+from kwsniff.cli.out_of_memory import ADVICE, is_refused_memory, spare_addresses
+from kwsniff.cli.standard_streams import leave_errors, print_message, standard_output
 from kwsniff.errors import KwsniffError, UsageError
-from kwsniff.texts import suggested
+from kwsniff.texts import suggest
 
 VERBS = (
     "analyze", "pipeline", "show", "slice", "why", "upgrade", "compare", "verify", "sql", "live", "decode",
@@ -102,7 +102,7 @@ def _check_verb(given: Sequence[str]) -> None:
     if not given:
         raise UsageError(f"no verb given; verbs: {', '.join(VERBS)}; see kwsniff --help")
     if not given[0].startswith("-") and given[0] not in VERBS:
-        raise UsageError(f"unknown verb {given[0]!r}; {suggested(given[0], VERBS)}")
+        raise UsageError(f"unknown verb {given[0]!r}; {suggest(given[0], VERBS)}")
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -120,7 +120,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             with layouts_in_use(args):
                 return int(args.run(args))
     except KwsniffError as error:
-        says(f"error: {error}")
+        print_message(f"error: {error}")
         return FAILED
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -129,12 +129,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if not is_not_compiled(error):
             raise
-        says(f"error: {NOT_COMPILED}")
+        print_message(f"error: {NOT_COMPILED}")
         return FAILED
     except Exception as error:
         if not is_refused_memory(error):
             raise
-        says(f"error: {ADVICE}")
+        print_message(f"error: {ADVICE}")
         return FAILED
     finally:
         leave_errors()

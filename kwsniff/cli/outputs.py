@@ -78,7 +78,7 @@ def _is_slice(place: Path) -> bool:
 
 
 def _is_table(place: Path) -> bool:
-    from kwsniff.findings.tables import is_folder_of_tables
+    from kwsniff.findings.views import is_folder_of_tables
     from kwsniff.tables.schema import TABLES
 
     return place.stem in TABLES and is_folder_of_tables(place.parent)

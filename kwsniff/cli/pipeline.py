@@ -7,15 +7,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.cli.collector import look_as_usual
+from kwsniff.cli.garbage_collection import look_as_usual
 from kwsniff.cli.inputs import refuse_tables
-from kwsniff.cli.limits import parse_limits
-from kwsniff.cli.pipeline_options import add_arguments
-from kwsniff.cli.standard_streams import say_broken, say_left, say_there, say_unread, says
-from kwsniff.cli.times import refuse_times, since_and_until, time_range
+from kwsniff.cli.options.limits import parse_limits
+from kwsniff.cli.options.pipeline import add_arguments
+from kwsniff.cli.options.times import refuse_times, since_and_until, time_range
+from kwsniff.cli.standard_streams import print_message, say_broken, say_left, say_there, say_unread
 from kwsniff.errors import UsageError
 from kwsniff.sources.ports import AskedPorts
-from kwsniff.texts import json_text, versioned
+from kwsniff.texts import add_version, json_text
 
 if TYPE_CHECKING:
     from kwsniff.spark.pipeline import Result
@@ -51,7 +51,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(args: argparse.Namespace) -> int:
     """Exit status 0, or 1 if there was nothing to read. Raises KwsniffError for captures, outputs or a
     Spark that fail."""
-    from kwsniff.cli.port_option import parse_ports
+    from kwsniff.cli.options.ports import parse_ports
 
     ports = parse_ports(args.port)
     limits = parse_limits(args.limit)
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         look_as_usual()
         return _follow(args, settings, ports, limits)
 
-    from kwsniff.findings.tables import files_of_tables
+    from kwsniff.findings.views import files_of_tables
     from kwsniff.spark.pipeline import chosen_tables, run_pipeline
     from kwsniff.spark.session import start_session
 
@@ -90,13 +90,13 @@ def run(args: argparse.Namespace) -> int:
     there = _say(args.output, result, before, ports)
     _say_shared(limits, result.facts["buckets"])
     if args.json:
-        print(json_text(versioned(_told(result)), indent=2))
+        print(json_text(add_version(_describe(result)), indent=2))
     else:
         _show(result)
     return DONE if there else NOTHING_READ
 
 
-def _told(result: "Result") -> dict[str, Any]:
+def _describe(result: "Result") -> dict[str, Any]:
     return {
         "output": str(result.output),
         "rows": result.rows,
@@ -109,7 +109,7 @@ def _told(result: "Result") -> dict[str, Any]:
 def _say(output: str, result: "Result", before: Collection[str], ports: Sequence[int]) -> bool:
     """Reports captures that were not read and tables of earlier runs. Returns whether there was anything
     to read."""
-    from kwsniff.findings.tables import files_of_tables
+    from kwsniff.findings.views import files_of_tables
 
     unread = {each.name for each in result.unread}
     say_unread([str(each) for each in result.unread], len(result.captures) - len(unread))
@@ -128,7 +128,7 @@ def _say_shared(limits: Mapping[str, int], buckets: int) -> None:
 
     asked = [f"{name}={limits[name]}" for name in OF_ALL_CONNECTIONS if name in limits]
     if asked and buckets > 1:
-        says(f"note: {', '.join(asked)} applies to each of {buckets} buckets of connections")
+        print_message(f"note: {', '.join(asked)} applies to each of {buckets} buckets of connections")
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -167,7 +167,7 @@ def _check(args: argparse.Namespace) -> None:
 def _check_forms(args: argparse.Namespace) -> None:
     from kwsniff.spark.delta import check_delta
     from kwsniff.spark.file_systems import is_uri
-    from kwsniff.spark.lake import check_format
+    from kwsniff.spark.table_formats import check_format
 
     if args.stream and args.delta:
         raise UsageError("--delta needs complete tables; run the pipeline over the directory later")
@@ -195,7 +195,7 @@ def _follow(
 
     def tell() -> None:
         if args.json:
-            print(json_text(versioned({"batch": stream.batches, "rows": stream.rows})), flush=True)
+            print(json_text(add_version({"batch": stream.batches, "rows": stream.rows})), flush=True)
         else:
             counts = ", ".join(f"{rows:,} {name}" for name, rows in stream.rows.items() if rows)
             print(f"batch {stream.batches}: {counts}", flush=True)

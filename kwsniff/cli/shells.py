@@ -91,7 +91,7 @@ def _findings() -> Iterable[str]:
 
 
 def _questions() -> Iterable[str]:
-    from kwsniff.findings.console import load_questions
+    from kwsniff.findings.sql import load_questions
 
     return load_questions()
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from kwsniff.cli.chosen_calls import add_filters, chosen_filters, refuse_pipes
 from kwsniff.cli.inputs import refuse_tables
-from kwsniff.cli.layouts import add_layouts_option
-from kwsniff.cli.limits import add_limit_option, parse_limits
-from kwsniff.cli.port_option import add_port_option, parse_ports
-from kwsniff.cli.standard_streams import say_there, say_unread, says
-from kwsniff.cli.times import add_time_options, refuse_times, time_range, zone_of
+from kwsniff.cli.options.layouts import add_layouts_option
+from kwsniff.cli.options.limits import add_limit_option, parse_limits
+from kwsniff.cli.options.ports import add_port_option, parse_ports
+from kwsniff.cli.options.times import add_time_options, refuse_times, time_range, zone_of
+from kwsniff.cli.standard_streams import print_message, say_there, say_unread
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
-from kwsniff.texts import clean, json_pieces, json_text, versioned
+from kwsniff.texts import add_version, clean, json_pieces, json_text
 
 if TYPE_CHECKING:
     from kwsniff.analysis.stored_calls import StoredCalls
@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
             filters=filters,
         )
         if args.tables is None
-        else _stored(args, filters, ports, limits)
+        else _store(args, filters, ports, limits)
     )
     sides = (("request",) if args.request_only else ()) + (("response",) if args.response_only else ())
     drawing = Drawing(
@@ -127,11 +127,11 @@ def run(args: argparse.Namespace) -> int:
         zone=zone_of(args),
     )
     say_unread([str(each) for each in reader.unread], len(reader.captures))
-    calls = _decoded(reader, filters, drawing, limits)
+    calls = _decode(reader, filters, drawing, limits)
     shown = _show(islice(calls, args.stop_after), drawing, as_json=args.json)
     del calls  # closes the captures, which may add notes
     for note in reader.notes:
-        says(f"note: {note}")
+        print_message(f"note: {note}")
     there = (
         not isinstance(reader, CallReader)
         or not reader.is_complete
@@ -140,11 +140,11 @@ def run(args: argparse.Namespace) -> int:
     if there and not shown:
         what = "no call matches" if not filters.is_empty else "no Kafka messages in the captures"
         hint = "see kwsniff analyze"
-        says(f"{what}; {hint}")
+        print_message(f"{what}; {hint}")
     return DONE if there and (shown or (filters.is_empty and not times)) else NOTHING_FOUND
 
 
-def _stored(
+def _store(
     args: argparse.Namespace, filters: "Filters", ports: Sequence[int], limits: Limits
 ) -> "StoredCalls":
     from kwsniff.analysis.stored_calls import StoredCalls
@@ -162,7 +162,7 @@ def _stored(
     )
 
 
-def _decoded(
+def _decode(
     reader: "CallReader | StoredCalls", filters: "Filters", drawing: "Drawing", limits: Limits
 ) -> Iterator["DecodedCall"]:
     """Calls that match and have a message to show, up to the last possible match."""
@@ -186,11 +186,11 @@ def _decoded(
 
 def _show(calls: Iterable["DecodedCall"], drawing: "Drawing", *, as_json: bool) -> int:
     shown = 0
-    draw = _plain if as_json or not sys.stdout.isatty() else _coloured()
+    draw = _plain if as_json or not sys.stdout.isatty() else _colour()
     for decoded in calls:
         if as_json:
             for one in decoded.documents(drawing):
-                sys.stdout.writelines(_pieces(decoded, versioned(one)))
+                sys.stdout.writelines(_pieces(decoded, add_version(one)))
                 sys.stdout.write("\n")
         else:
             draw([*decoded.lines(drawing), ""], sys.stdout)
@@ -222,7 +222,7 @@ _STYLES: Final = (
 )
 
 
-def _coloured() -> Any:
+def _colour() -> Any:
     from rich.console import Console
     from rich.text import Text
 

@@ -7,17 +7,17 @@ from difflib import get_close_matches
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from kwsniff.cli.chosen_calls import add_filters, chosen_filters, fitting
-from kwsniff.cli.inputs import opened, read_again, refuse_tables
-from kwsniff.cli.layouts import add_layouts_option
-from kwsniff.cli.limits import add_limit_option, parse_limits
+from kwsniff.cli.inputs import open_inputs, read_again, refuse_tables
+from kwsniff.cli.options.layouts import add_layouts_option
+from kwsniff.cli.options.limits import add_limit_option, parse_limits
+from kwsniff.cli.options.ports import add_port_option, parse_ports
+from kwsniff.cli.options.times import add_time_options, time_range
 from kwsniff.cli.outputs import add_force_option, refuse_loss
-from kwsniff.cli.port_option import add_port_option, parse_ports
 from kwsniff.cli.progress import Progress, progress_bar
-from kwsniff.cli.standard_streams import say_there, say_unread, says
-from kwsniff.cli.times import add_time_options, time_range
+from kwsniff.cli.standard_streams import print_message, say_there, say_unread
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
-from kwsniff.texts import clean, json_text, plural, versioned
+from kwsniff.texts import add_version, clean, json_text, plural
 
 if TYPE_CHECKING:
     from kwsniff.sources.times import TimeRange
@@ -107,13 +107,13 @@ def run(args: argparse.Namespace) -> int:
     if not packets:
         return NOTHING_FOUND
     if args.json:
-        print(json_text(versioned(_told(args.output, packets, wanted))))
+        print(json_text(add_version(_describe(args.output, packets, wanted))))
         return DONE
     print(f"{plural(packets, 'packet')} of {plural(wanted.calls, 'call')}: {clean(args.output)}")
     return DONE
 
 
-def _told(output: str, packets: int, wanted: "WantedPackets") -> dict[str, Any]:
+def _describe(output: str, packets: int, wanted: "WantedPackets") -> dict[str, Any]:
     """Contents of the file, and the comments of its packets, by their frame numbers in the captures."""
     return {
         "output": output,
@@ -188,14 +188,14 @@ def _slice(
     for call in fitting(reader, filters, limits):
         wanted.add(call)
     for note in reader.notes:
-        says(f"note: {note}")
+        print_message(f"note: {note}")
     there = say_there(reader.packets, reader.ports, missed=times.missed)
     for name, frame in proof.frames:
         wanted.of[reader.captures.index(name)].single.add(frame)
     for each in wanted.of if filters.is_empty and not args.finding else ():
         each.everything = True
     if there and wanted.is_empty:
-        says("no match; no file was written")
+        print_message("no match; no file was written")
     if wanted.is_empty or not there:
         return 0, wanted
     with add_secrets(file, args.tls_keylog or () if args.secrets else ()) as body:
@@ -204,7 +204,9 @@ def _slice(
             if not each.is_empty:
                 copy_packets(name, each, out, since=times.since, until=times.until, secrets=args.secrets)
     if out.timeless:
-        says(f"note: {plural(out.timeless, 'packet')} without a time in the capture, written as 1970-01-01")
+        print_message(
+            f"note: {plural(out.timeless, 'packet')} without a time in the capture, written as 1970-01-01"
+        )
     return out.packets, wanted
 
 
@@ -220,7 +222,7 @@ class _Proof(NamedTuple):
 def _proof(args: argparse.Namespace) -> _Proof:
     from kwsniff.findings.evaluate import evaluate, fetch
 
-    with opened(args.captures, args) as (database, *_, read):
+    with open_inputs(args.captures, args) as (database, *_, read):
         findings = [each for each in evaluate(database) if each.finding == args.finding]
         spans = fetch(database, "select capture, first_time, last_time from captures")
     frames = []

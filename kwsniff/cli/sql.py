@@ -11,15 +11,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from kwsniff.cli.options.times import add_zone_option, zone_of
 from kwsniff.cli.outputs import add_force_option, refuse_loss, refuse_table
-from kwsniff.cli.standard_streams import says
-from kwsniff.cli.times import add_zone_option, zone_of
+from kwsniff.cli.standard_streams import print_message
 from kwsniff.errors import UsageError
 from kwsniff.texts import JSON_VERSION, clean, json_text
 from kwsniff.zones import UTC_ZONE, Zone
 
 if TYPE_CHECKING:
-    from kwsniff.findings.console import Rows
+    from kwsniff.findings.sql import Rows
 
 _EXAMPLES = """examples:
   kwsniff sql out                                        lists tables and ready-made questions
@@ -82,10 +82,10 @@ def run(args: argparse.Namespace) -> int:
     """Exit status 0. Raises UsageError for invalid SQL."""
     query = _query(args)
     form = _format(args)
-    from kwsniff.findings.console import ask, named_when_whole, open_console, read, write_parquet
+    from kwsniff.findings.sql import ask, named_when_whole, open_console, read, write_parquet
 
     if args.output is not None:
-        from kwsniff.findings.tables import files_of_tables
+        from kwsniff.findings.views import files_of_tables
 
         endings = [ending for ending, each in _ENDINGS.items() if each == form] or [".txt"]
         refuse_table(
@@ -115,7 +115,7 @@ def _query(args: argparse.Namespace) -> str | None:
     if sum((args.query is not None, args.list, args.question is not None)) > 1:
         raise UsageError("give only one of QUERY, --question and --list")
     if args.question is not None:
-        from kwsniff.findings.console import find_question
+        from kwsniff.findings.sql import find_question
 
         return find_question(args.question).query
     if args.query == "-":
@@ -139,7 +139,7 @@ def _format(args: argparse.Namespace) -> str:
 
 
 def _list(tables: Sequence[str]) -> None:
-    from kwsniff.findings.console import load_questions
+    from kwsniff.findings.sql import load_questions
 
     print("Tables, as docs/tables.md describes them")
     print("\n".join(f"  {clean(name)}" for name in tables))
@@ -150,7 +150,7 @@ def _list(tables: Sequence[str]) -> None:
 
 
 def _write(answer: "Rows", form: str, out: TextIO, zone: Zone = UTC_ZONE) -> None:
-    from kwsniff.findings.console import read
+    from kwsniff.findings.sql import read
 
     names = answer.schema.names
     rows = read(answer)
@@ -188,10 +188,10 @@ def _write_table(names: Sequence[str], rows: Iterator[list[Any]], out: TextIO, z
     shown: list[list[Any]] = []
     for row in rows:
         if len(shown) == _MOST_ROWS:
-            says(f"note: shows the first {_MOST_ROWS:,} rows; use --format csv or json for all")
+            print_message(f"note: shows the first {_MOST_ROWS:,} rows; use --format csv or json for all")
             break
         shown.append(row)
-    cells = [list(map(clean, names)), *([clean(_shown(value, zone)) for value in row] for row in shown)]
+    cells = [list(map(clean, names)), *([clean(_show(value, zone)) for value in row] for row in shown)]
     numbers = [all(_is_number(row[at]) for row in shown) for at in range(len(names))]
     widths = [max(len(row[at]) for row in cells) for at in range(len(names))]
     for row in cells:
@@ -206,7 +206,7 @@ def _is_number(value: Any) -> bool:
     return value is None or (isinstance(value, int | float | Decimal) and not isinstance(value, bool))
 
 
-def _shown(value: Any, zone: Zone) -> str:
+def _show(value: Any, zone: Zone) -> str:
     """A value for display: times with a zone are shown in the zone of --tz."""
     is_time = isinstance(value, datetime) and value.tzinfo is not None
     return zone.moment(value, 6) if is_time else _cell(value)

@@ -81,7 +81,7 @@ def standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def says(text: str) -> None:
+def print_message(text: str) -> None:
     """A message on standard error, apart from the output; dropped if standard error is closed."""
     with suppress(OSError):
         print(f"kwsniff: {clean(text)}", file=sys.stderr, flush=True)
@@ -98,9 +98,9 @@ def leave_errors() -> None:
 def say_unread(unread: Sequence[str], read: int) -> None:
     """One line for each unreadable file, and the number of files read."""
     for line in unread:
-        says(f"note: {line}")
+        print_message(f"note: {line}")
     if unread:
-        says(f"note: {read:,} of {plural(read + len(unread), 'file')} read")
+        print_message(f"note: {read:,} of {plural(read + len(unread), 'file')} read")
 
 
 def say_read(summary: Mapping[str, Any]) -> bool:
@@ -126,13 +126,13 @@ def say_there(
     requested one; `kafka`: ports with calls.
     """
     if not packets:
-        says(f"note: {missed or 'the captures have no packets'}")
+        print_message(f"note: {missed or 'the captures have no packets'}")
         return False
     if not ports.absent:
         return True
     named = ", ".join(map(str, sorted(ports.absent)))
     seen = ", ".join(map(str, sorted(set(kafka))))
-    says(f"note: no TCP packets on port {named}" + (f"; found Kafka on port {seen}" if seen else ""))
+    print_message(f"note: no TCP packets on port {named}" + (f"; found Kafka on port {seen}" if seen else ""))
     return ports.absent != set(ports.asked)
 
 
@@ -140,10 +140,12 @@ def say_broken(captures: Iterable[Mapping[str, Any]]) -> None:
     """One line for each capture that was not read to its end. `captures`: rows of that table."""
     for each in captures:
         if each["damaged"]:
-            says(f"note: {each['capture']} is damaged; kwsniff did not read the part after the damage")
+            print_message(
+                f"note: {each['capture']} is damaged; kwsniff did not read the part after the damage"
+            )
         elif each["truncated"]:
             why = "; ".join(each["notes"]) or "ends inside a packet"
-            says(f"note: {each['capture']}: {why}")
+            print_message(f"note: {each['capture']}: {why}")
 
 
 def say_left(output: str, before: Collection[str], made: Collection[str], now: Collection[str]) -> None:
@@ -151,12 +153,12 @@ def say_left(output: str, before: Collection[str], made: Collection[str], now: C
     made, those present `now`."""
     gone, stay = sorted({*before} - {*now}), sorted({*now} - {*made})
     if gone:
-        says(f"note: {output}: removed tables of an earlier run: {', '.join(gone)}")
+        print_message(f"note: {output}: removed tables of an earlier run: {', '.join(gone)}")
     if stay:
-        says(f"note: {output}: tables of an earlier run remain: {', '.join(stay)}")
+        print_message(f"note: {output}: tables of an earlier run remain: {', '.join(stay)}")
     beside = [name for name in sorted(made) if _is_file_beside_folder(Path(output), name)]
     if beside:
-        says(
+        print_message(
             f"note: {output}: folders of kwsniff live or pipeline with these names remain; readers of "
             f"{output} use the files of this run: {', '.join(beside)}"
         )

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.cli.inputs import HELP, add_input_options, opened, width, wrapped
+from kwsniff.cli.inputs import HELP, add_input_options, open_inputs, width, wrap
 from kwsniff.texts import JSON_VERSION, clean, json_text, plural
 
 if TYPE_CHECKING:
@@ -53,11 +53,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(args: argparse.Namespace) -> int:
     """Exit status 1 if a client breaks or there was nothing to read, else 0. Raises UsageError for an
     unknown release."""
-    from kwsniff.findings.report import describe_basis, list_not_seen
+    from kwsniff.findings.context import describe_basis, list_not_seen
     from kwsniff.findings.upgrade import check_release, find_breaks, judge
 
     args.release = check_release(args.release)  # before captures are read
-    with opened(args.inputs, args) as (database, _, capture, _, read):
+    with open_inputs(args.inputs, args) as (database, _, capture, _, read):
         clients = judge(database, args.release)
         findings = find_breaks(database, args.release, clients, capture=capture)
         basis = describe_basis(database)
@@ -102,34 +102,32 @@ def _lines(
         f"{len(each)} {word}"
         for word, each in zip(("break", "unknown", "work"), counts.values(), strict=True)
     ]
-    yield from wrapped(f"{plural(len(clients), 'client')} on {release}: {', '.join(said)}.", room)
+    yield from wrap(f"{plural(len(clients), 'client')} on {release}: {', '.join(said)}.", room)
     for client in counts["breaks"]:
         yield ""
-        yield from wrapped(f"BREAKS {_who(client)}", room)
+        yield from wrap(f"BREAKS {_who(client)}", room)
         for reason in client.reasons:
-            yield from wrapped(f"{_use(reason, release)}{_proof(reason)}", room, "  ")
+            yield from wrap(f"{_use(reason, release)}{_proof(reason)}", room, "  ")
     for advice in dict.fromkeys(each.advice for each in findings):
-        yield from wrapped(advice, room, "  Do: ")
+        yield from wrap(advice, room, "  Do: ")
     for client in counts["unknown"]:
         yield ""
-        yield from wrapped(f"UNKNOWN {_who(client)}", room)
+        yield from wrap(f"UNKNOWN {_who(client)}", room)
         if not client.reasons:
-            yield from wrapped("only ApiVersions requests were seen", room, "  ")
+            yield from wrap("only ApiVersions requests were seen", room, "  ")
         for reason in client.reasons:
-            yield from wrapped(f"{_use(reason, release)}: {_DOUBTS[reason.why]}{_proof(reason)}", room, "  ")
+            yield from wrap(f"{_use(reason, release)}: {_DOUBTS[reason.why]}{_proof(reason)}", room, "  ")
     if counts["works"]:
         yield ""
         yield "WORKS, for the requests seen"
         for client in counts["works"]:
-            yield from wrapped(_who(client), room, "  ")
+            yield from wrap(_who(client), room, "  ")
     yield ""
     yield "Not tested: APIs that were not seen"
     for client in clients:
         names = ", ".join(client.not_tested[:_MOST_NAMES])
         more = len(client.not_tested) - _MOST_NAMES
-        yield from wrapped(
-            f"{clean(client.name)}: {names}{f' and {more} more' if more > 0 else ''}", room, "  "
-        )
+        yield from wrap(f"{clean(client.name)}: {names}{f' and {more} more' if more > 0 else ''}", room, "  ")
 
 
 def _who(client: "Client") -> str:
@@ -155,4 +153,4 @@ def _print_limits(basis: Mapping[str, Any], not_seen: Sequence[str]) -> None:
         print("\nNot seen:")
         for sentence in not_seen:
             if "TLS" in sentence or "began before" in sentence:
-                print("\n".join(wrapped(sentence, width(), "- ")))
+                print("\n".join(wrap(sentence, width(), "- ")))

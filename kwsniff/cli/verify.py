@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.grids import Grid
 from kwsniff.cli.inputs import read_again, refuse_tables
-from kwsniff.cli.limits import add_limit_option, parse_limits
-from kwsniff.cli.port_option import add_port_option, parse_ports
+from kwsniff.cli.options.limits import add_limit_option, parse_limits
+from kwsniff.cli.options.ports import add_port_option, parse_ports
 from kwsniff.cli.standard_streams import say_broken, say_there, say_unread
 from kwsniff.errors import UsageError
 from kwsniff.sources.ports import AskedPorts
-from kwsniff.texts import clean, json_text, plural, versioned
+from kwsniff.texts import add_version, clean, json_text, plural
 
 if TYPE_CHECKING:
-    from kwsniff.analysis.agreement import Agreement, Difference
+    from kwsniff.verify.comparison import Agreement, Difference
 
 _EXAMPLES = """examples:
   kwsniff verify capture.pcap               messages that both read, differences, and their reasons
@@ -60,9 +60,9 @@ def run(args: argparse.Namespace) -> int:
     if args.top < 1:
         raise UsageError(f"--top must be at least 1, not {args.top}")
     refuse_tables(args.captures)
-    from kwsniff.analysis.agreement import compare_with_tshark
     from kwsniff.sources.order import find_in_order
-    from kwsniff.sources.second_witness import witness_version
+    from kwsniff.verify.comparison import compare_with_tshark
+    from kwsniff.verify.tshark import witness_version
 
     witness = witness_version()
     ports = parse_ports(args.port)
@@ -84,19 +84,19 @@ def run(args: argparse.Namespace) -> int:
             else:
                 _show(given.get(name, name), witness, agreement, args.top)
     if args.json:
-        print(json_text(versioned({"witness": witness, "captures": facts}), indent=2))
+        print(json_text(add_version({"witness": witness, "captures": facts}), indent=2))
     there = say_there(packets, asked)
     return 0 if agree and there else 1
 
 
 def _show(name: str, witness: str, agreement: "Agreement", top: int) -> None:
-    from kwsniff.cli.summary import show_parts
+    from kwsniff.cli.summary.summary import show_parts
 
     both = [plural(agreement.both[side], side.removesuffix("s")) for side in ("requests", "responses")]
     lines: list[str | Grid] = [f"{clean(name)}: kwsniff and {witness} both see {' and '.join(both)}"]
     if agreement.compared:
         lines.append(f"  the same: {', '.join(f'{what} of {n:,}' for what, n in agreement.compared.items())}")
-    lines += _explained(agreement)
+    lines += _explain(agreement)
     lines += _versions(agreement, witness, top)
     lines += _differences(agreement, top)
     if agreement.agree:
@@ -104,8 +104,8 @@ def _show(name: str, witness: str, agreement: "Agreement", top: int) -> None:
     show_parts(lines, sys.stdout)
 
 
-def _explained(agreement: "Agreement") -> Iterator[str]:
-    from kwsniff.analysis.agreement import REASONS
+def _explain(agreement: "Agreement") -> Iterator[str]:
+    from kwsniff.verify.comparison import REASONS
 
     for seen, counts in (
         ("complete with another packet for tshark", agreement.elsewhere),

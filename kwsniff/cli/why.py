@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.cli.inputs import HELP, add_input_options, add_page_options, opened, page_file, width
-from kwsniff.cli.layouts import add_layouts_option
-from kwsniff.cli.times import zone_of
-from kwsniff.cli.why_screen import MOST_CALLS, Packets, Told, all_lines, screen_lines
+from kwsniff.cli.inputs import HELP, add_input_options, add_page_options, open_inputs, page_file, width
+from kwsniff.cli.options.layouts import add_layouts_option
+from kwsniff.cli.options.times import zone_of
+from kwsniff.cli.why_lines import MOST_CALLS, Packets, Told, all_lines, screen_lines
 from kwsniff.texts import JSON_VERSION, json_text
 
 if TYPE_CHECKING:
@@ -52,14 +52,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(args: argparse.Namespace) -> int:
     """Exit status 1 if a finding is a problem or there was nothing to read, else 0."""
-    from kwsniff.findings.bounds import figures_of
     from kwsniff.findings.evaluate import evaluate
+    from kwsniff.findings.prefilter.figures import figures_of
 
     # Checked before the capture is read: a bad name must not cost an hour of work.
-    with page_file(args) as file, opened(args.inputs, args) as (database, files, capture, tables, read):
+    with page_file(args) as file, open_inputs(args.inputs, args) as (database, files, capture, tables, read):
         rules = figures_of(files).worth_asking()
         findings = evaluate(database, capture=capture, tables=tables, rules=rules)
-        told = _told(database, findings, None if capture == "CAPTURE" else shlex.join(args.inputs), args)
+        told = _describe(database, findings, None if capture == "CAPTURE" else shlex.join(args.inputs), args)
         if file is not None:
             from kwsniff.report.report import write_report
 
@@ -82,20 +82,20 @@ def run(args: argparse.Namespace) -> int:
     return int(not read or any(each.severity == "problem" for each in findings))
 
 
-def _told(
+def _describe(
     database: "duckdb.DuckDBPyConnection",
     findings: Sequence["Finding"],
     captures: str | None,
     args: argparse.Namespace,
 ) -> Told:
-    from kwsniff.findings.display_filters import find_filters
-    from kwsniff.findings.report import (
+    from kwsniff.findings.context import (
         count_errors,
         describe_basis,
         describe_checks,
         list_not_seen,
         list_slowest,
     )
+    from kwsniff.findings.display_filters import find_filters
 
     basis = describe_basis(database)
     shown = not args.json

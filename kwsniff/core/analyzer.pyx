@@ -12,33 +12,33 @@ from libc.stdlib cimport calloc
 from libc.string cimport memset
 
 from kwsniff.core.declared cimport *
-from kwsniff.core.octets.buffer cimport Buffer, append_raw, release
+from kwsniff.core.bytes.buffer cimport Buffer, append_raw, release
 from kwsniff.core.columns.columns cimport clear_table, start_tables, take_order, take_table
-from kwsniff.core.kafka.dialog cimport PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Program
-from kwsniff.core.kafka.memory cimport keep_within, share_memory
+from kwsniff.core.kafka.kafka_connection cimport PROGRAM_ABSENT, PROGRAM_READY, Context, KafkaConnection, Program
+from kwsniff.core.kafka.memory_budget cimport keep_within, share_memory
 from kwsniff.core.wire.engine cimport program_ops
-from kwsniff.core.kafka.exchanges cimport (
-    close_dialog, end_all_sealed, end_too_many, forget_sealed, free_context, start_context, take_bytes,
+from kwsniff.core.kafka.dispatch cimport (
+    close_kafka, end_all_sealed, end_too_many, forget_sealed, free_context, start_context, take_bytes,
     take_dropped, take_end, take_gap, take_oddity, take_secrets,
 )
 from kwsniff.core.kafka.tcp_events cimport take_event
-from kwsniff.core.kafka.kept_messages cimport choose_messages
-from kwsniff.core.octets.octets cimport Octets, drop, make_octets
+from kwsniff.core.kafka.messages cimport choose_messages
+from kwsniff.core.bytes.span cimport Span, drop, make_span
 from kwsniff.core.capture.packets cimport (
     FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NONE, STOP_NO_MEMORY, STOP_NOT_A_CAPTURE, Reader, Segment,
     bound_reader, count_drops, feed_reader, free_reader, start_reader,
 )
 from kwsniff.core.capture.samples cimport Sample, Samples, begin_samples, take_sample, tell_samples
-from kwsniff.core.capture.told cimport tell_fragments, tell_packets
+from kwsniff.core.capture.capture_stats cimport tell_fragments, tell_packets
 from kwsniff.core.tls.keys cimport Keyring
 from kwsniff.core.kafka.apis cimport fill_apis
 from kwsniff.core.kafka.programs cimport EARLY_ACCESS, NUM_LAYOUTS
-from kwsniff.core.rows.beside cimport tell_learned, tell_names, tell_shares
+from kwsniff.core.rows.parallel cimport tell_learned, tell_names, tell_shares
 from kwsniff.core.rows.rows cimport write_anomaly
 from kwsniff.core.rows.sink cimport row_sink
-from kwsniff.core.rows.waits cimport count_waits, list_waits
-from kwsniff.core.capture.bucket_lists cimport FED_ALL, FED_SOME, Runs, feed_some, raise_unfed, start_runs
-from kwsniff.core.capture.named_runs cimport Window, close_window, look_through
+from kwsniff.core.rows.in_flight cimport count_waits, list_waits
+from kwsniff.core.capture.shuffle_index cimport FED_ALL, FED_SOME, Runs, feed_some, raise_unfed, start_runs
+from kwsniff.core.capture.shuffle_windows cimport Window, close_window, look_through
 from kwsniff.core.state cimport load_state, save_state
 from kwsniff.core.tcp.connections cimport PLACE_FIRST, PLACE_LAST, Arrival, Connection, StreamSink, Streams, TcpEvent
 from kwsniff.core.tcp.connections cimport note_icmp_error
@@ -84,7 +84,7 @@ cdef void drain_tables(void* owner) noexcept nogil:
         (<Analyzer>owner).drain()
 
 
-cdef void learn_secrets(void* owner, Octets text) noexcept nogil:
+cdef void learn_secrets(void* owner, Span text) noexcept nogil:
     with gil:
         (<Analyzer>owner).learn(text)
 
@@ -94,7 +94,7 @@ cdef void compile_program(void* owner, int key, int version, int direction, Prog
         (<Analyzer>owner).compile(key, version, direction, program)
 
 
-cdef void forget_bytes(void* context, Connection* connection, int side, Arrival* arrival, Octets data) noexcept nogil:
+cdef void forget_bytes(void* context, Connection* connection, int side, Arrival* arrival, Span data) noexcept nogil:
     pass
 
 
@@ -106,9 +106,9 @@ cdef void forget_event(void* context, Connection* connection, TcpEvent* event) n
     pass
 
 
-cdef void forget_dialog(void* context, Connection* connection) noexcept nogil:
-    if connection.dialog != NULL:
-        close_dialog(<Context*>context, <Dialog*>connection.dialog)
+cdef void forget_kafka(void* context, Connection* connection) noexcept nogil:
+    if connection.kafka != NULL:
+        close_kafka(<Context*>context, <KafkaConnection*>connection.kafka)
 
 
 cdef class Analyzer:
@@ -198,7 +198,7 @@ cdef class Analyzer:
             self.streams.sink.context = &self.context
             self.streams.sink.bytes = forget_bytes
             self.streams.sink.gap = forget_gap
-            self.streams.sink.ended = forget_dialog
+            self.streams.sink.ended = forget_kafka
             self.streams.sink.dropped = take_dropped
             self.streams.sink.oddity = take_oddity
             self.streams.sink.event = forget_event
@@ -308,11 +308,11 @@ cdef class Analyzer:
         self.context.opening.version = secrets.version
         self.reader.take_secrets = learn_secrets
         self.reader.owner = <void*>self
-        self.context.opening.most_held = self.context.limits.tls_held_bytes
+        self.context.opening.most_queued = self.context.limits.tls_buffer_bytes
         self.context.opening.most_tries = self.context.limits.tls_tries
         take_secrets(&self.context, &self.streams)      # of one that was resumed
 
-    cdef void learn(self, Octets text) noexcept:
+    cdef void learn(self, Span text) noexcept:
         try:
             self.secrets.take((<const char*>text.at)[:text.num])
             self.context.opening.version = self.secrets.version
@@ -366,7 +366,7 @@ cdef class Analyzer:
             self.streams.last = NULL
         begin_samples(&self.samples)
         start_reader(&self.reader, pass_segment, &self.streams, <size_t>self.context.limits.packet_bytes,
-                     <uint32_t>self.context.limits.interfaces, <uint32_t>self.context.limits.datagrams)
+                     <uint32_t>self.context.limits.interfaces, <uint32_t>self.context.limits.ip_reassembly)
         self.reader.icmp_sink = note_icmp_error
         if self.keyring is not None:
             self.reader.take_secrets = learn_secrets
@@ -394,10 +394,10 @@ cdef class Analyzer:
             with nogil:
                 for i in range(num_parts):
                     if self.reader.stop == STOP_NONE and begin <= parts[i] <= view.len:
-                        feed_reader(&self.reader, make_octets(<const uint8_t*>view.buf + begin, <size_t>(parts[i] - begin)))
+                        feed_reader(&self.reader, make_span(<const uint8_t*>view.buf + begin, <size_t>(parts[i] - begin)))
                         begin = parts[i]
                 if num_parts == 0:
-                    feed_reader(&self.reader, make_octets(<const uint8_t*>view.buf, <size_t>view.len))
+                    feed_reader(&self.reader, make_span(<const uint8_t*>view.buf, <size_t>view.len))
         finally:
             self.busy = False
             PyBuffer_Release(&view)
@@ -425,8 +425,8 @@ cdef class Analyzer:
         self.in_runs = self.by_runs = True
         look_through(&self.window, capture)
         if before < 0 or not start_runs(
-                &self.runs, make_octets(<const uint8_t*>self.view.buf, <size_t>self.view.len),
-                make_octets(<const uint8_t*>self.shared_view.buf, <size_t>self.shared_view.len), before,
+                &self.runs, make_span(<const uint8_t*>self.view.buf, <size_t>self.view.len),
+                make_span(<const uint8_t*>self.shared_view.buf, <size_t>self.shared_view.len), before,
                 self.context.num_buckets):
             self.end_runs()
             raise UsageError("these are not runs of a part of this capture")
@@ -481,7 +481,7 @@ cdef class Analyzer:
 
     def waits(self, int64_t before, always, int64_t most):
         """Calls without an answer that was due `before` (nanoseconds), and calls of the APIs in `always`, `most` of them at
-        most: see rows/waits.pyx."""
+        most: see rows/in_flight.pyx."""
         self.check_idle(True)
         return list_waits(&self.context, self.streams.open.oldest, before, frozenset(always), most)
 
@@ -640,7 +640,7 @@ cdef class Analyzer:
         analyzer.reader.icmp_sink = note_icmp_error
         check = blake2b(data, digest_size=CHECK_BYTES).digest()
         if check != bytes(state)[:CHECK_BYTES] or len(data) < 3 or not load_state(
-                drop(make_octets(<const uint8_t*><const char*>data, len(data)), 3), &analyzer.context,
+                drop(make_span(<const uint8_t*><const char*>data, len(data)), 3), &analyzer.context,
                 &analyzer.streams, &analyzer.reader):
             raise UsageError(
                 "not a state of this build of kwsniff with these layouts; analyze the captures again from the start")
@@ -682,7 +682,7 @@ cdef class Analyzer:
 
     def take_shares(self):
         """The most that was kept at one time, since this was last asked, of each bound that all connections share, as a share
-        of the bound; see rows/beside.pyx."""
+        of the bound; see rows/parallel.pyx."""
         return tell_shares(&self.streams, &self.context)
 
     @property

@@ -41,9 +41,9 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
         ("total_ns", "int64", False), ("request_transmission_ns", "int64", False),
         ("network_ns", "int64", False), ("queue_wait_ns", "int64", False), ("broker_ns", "int64", False),
         ("deliberate_wait_ns", "int64", False), ("response_transmission_ns", "int64", False),
-        ("wait", "enum:wait", False), ("behind", "int64", True), ("behind_wait", "enum:wait", True),
-        ("round_trip_ns", "int64", True), ("retransmissions", "int32", False),
-        ("zero_window_ns", "int64", False),
+        ("wait", "enum:wait", False), ("queued_behind", "int64", True),
+        ("queued_behind_wait", "enum:wait", True), ("round_trip_ns", "int64", True),
+        ("retransmissions", "int32", False), ("zero_window_ns", "int64", False),
     ),
     "error_codes": (
         ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),
@@ -57,22 +57,22 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
     "connections": (
         ("connection_id", "int64", False), ("capture", "string", False), ("client_address", "string", False),
         ("client_port", "int32", False), ("broker_address", "string", False), ("broker_port", "int32", False),
-        ("protocol", "enum:protocol", False), ("role", "enum:role", False), ("first_time", "time", True),
-        ("last_time", "time", True), ("first_frame", "int64", False), ("last_frame", "int64", False),
-        ("handshake", "bool", False), ("round_trip_ns", "int64", True), ("client_bytes", "int64", False),
-        ("broker_bytes", "int64", False), ("client_packets", "int64", False),
-        ("broker_packets", "int64", False), ("client_retransmitted_bytes", "int64", False),
-        ("broker_retransmitted_bytes", "int64", False), ("client_out_of_order", "int64", False),
-        ("broker_out_of_order", "int64", False), ("client_missing_bytes", "int64", False),
-        ("broker_missing_bytes", "int64", False), ("client_lost_bytes", "int64", False),
-        ("broker_lost_bytes", "int64", False), ("client_lost_before_bytes", "int64", False),
-        ("broker_lost_before_bytes", "int64", False), ("client_unacknowledged_bytes", "int64", True),
-        ("broker_unacknowledged_bytes", "int64", True), ("client_largest_acknowledged", "int64", False),
-        ("broker_largest_acknowledged", "int64", False), ("calls", "int64", False),
-        ("client_id", "string", True), ("client_software_name", "string", True),
+        ("protocol", "enum:protocol", False), ("role_source", "enum:role_source", False),
+        ("first_time", "time", True), ("last_time", "time", True), ("first_frame", "int64", False),
+        ("last_frame", "int64", False), ("handshake", "bool", False), ("round_trip_ns", "int64", True),
+        ("client_bytes", "int64", False), ("broker_bytes", "int64", False),
+        ("client_packets", "int64", False), ("broker_packets", "int64", False),
+        ("client_retransmitted_bytes", "int64", False), ("broker_retransmitted_bytes", "int64", False),
+        ("client_out_of_order", "int64", False), ("broker_out_of_order", "int64", False),
+        ("client_missing_bytes", "int64", False), ("broker_missing_bytes", "int64", False),
+        ("client_lost_bytes", "int64", False), ("broker_lost_bytes", "int64", False),
+        ("client_lost_before_bytes", "int64", False), ("broker_lost_before_bytes", "int64", False),
+        ("client_unacknowledged_bytes", "int64", True), ("broker_unacknowledged_bytes", "int64", True),
+        ("client_largest_acknowledged", "int64", False), ("broker_largest_acknowledged", "int64", False),
+        ("calls", "int64", False), ("client_id", "string", True), ("client_software_name", "string", True),
         ("client_software_version", "string", True), ("sasl_mechanism", "string", True),
-        ("end", "enum:end", False), ("client_round_trip_ns", "int64", True),
-        ("broker_round_trip_ns", "int64", True), ("vantage", "enum:vantage", False),
+        ("ending", "enum:ending", False), ("client_round_trip_ns", "int64", True),
+        ("broker_round_trip_ns", "int64", True), ("capture_point", "enum:capture_point", False),
         ("client_zero_window_ns", "int64", False), ("broker_zero_window_ns", "int64", False),
         ("principal", "string", True), ("caller", "enum:caller", True), ("tls_version", "string", True),
         ("tls_server_name", "string", True), ("tls_cipher", "string", True),
@@ -102,7 +102,7 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
         ("api_key", "int16", False), ("api_version", "int16", False), ("client_id", "string", True),
         ("broker_address", "string", False), ("broker_port", "int32", False), ("time", "time", True),
         ("group_id", "string", True), ("topic", "string", True), ("topic_id", "string", True),
-        ("partition", "int32", False), ("error_code", "int16", True), ("offset", "int64", True),
+        ("partition", "int32", False), ("error_code", "int16", True), ("requested_offset", "int64", True),
         ("base_offset", "int64", True), ("last_offset", "int64", True), ("high_watermark", "int64", True),
         ("last_stable_offset", "int64", True), ("log_start_offset", "int64", True), ("lag", "int64", True),
         ("record_bytes", "int64", True), ("record_count", "int64", True), ("batch_count", "int32", True),
@@ -159,10 +159,10 @@ ENUMS: Final[Mapping[str, tuple[str, ...]]] = {
     "tls_client_certificate": (
         "none", "sent",
     ),
-    "role": (
+    "role_source": (
         "handshake", "content", "port", "unknown",
     ),
-    "end": (
+    "ending": (
         "open", "fin", "reset", "reused", "evicted",
     ),
     "direction": (
@@ -176,7 +176,7 @@ ENUMS: Final[Mapping[str, tuple[str, ...]]] = {
         "transaction_possible", "group", "group_possible", "replicas", "replicas_possible", "throttle",
         "authentication_delay", "authentication_delay_possible",
     ),
-    "vantage": (
+    "capture_point": (
         "client", "broker", "between", "same_machine", "unknown",
     ),
     "tunnel": (

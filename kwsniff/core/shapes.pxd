@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x0522da5e952d8af9ull
+    #define KWSNIFF_SHAPES 0xceb238c5aefb6771ull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -10,29 +10,29 @@ Rules
      for both ways (`save_X` and `load_X` are side by side).
   3. Every length is checked against the bytes left before anything is allocated; a state that ends early is refused.
 
-    head | context | topic ids | streams | connection* (held* held* dialog?) | reader
-    dialog: struct | 2 x frame bytes | calls (struct, text)* | parked (struct, bytes)* | texts | hello? | tls?
+    head | context | topic ids | streams | connection* (queued* queued* connection?) | reader
+    connection: struct | 2 x frame bytes | calls (struct, text)* | parked (struct, bytes)* | texts | hello? | tls?
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from kwsniff.core.octets.buffer cimport Buffer, contents
-from kwsniff.core.tcp.connections cimport EVENTS, adopt_connection, Connection, Direction, Held, Streams, TcpEvent
-from kwsniff.core.octets.checkpoint cimport Source, get, get_bytes, get_span, put, put_bytes
-from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, Parked, Slots
+from kwsniff.core.bytes.buffer cimport Buffer, contents
+from kwsniff.core.tcp.connections cimport EVENTS, adopt_connection, Connection, Direction, QueuedSegment, Streams, TcpEvent
+from kwsniff.core.bytes.checkpoint cimport Source, get, get_bytes, get_span, put, put_bytes
+from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection, OrphanResponse, Slots
 from kwsniff.core.capture.fragments cimport DATAGRAM_BYTES, Datagram
 from kwsniff.core.kafka.fetch_sessions cimport session_bytes
-from kwsniff.core.kafka.session_parts cimport index_session
-from kwsniff.core.kafka.memory cimport learned_bytes, parked_slots
+from kwsniff.core.kafka.fetch_session_partitions cimport index_session
+from kwsniff.core.kafka.memory_budget cimport learned_bytes, orphan_slots
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.shapes cimport KWSNIFF_SHAPES
-from kwsniff.core.octets.octets cimport Octets, copy_out, has, make_octets
+from kwsniff.core.bytes.span cimport Span, copy_out, has, make_span
 from kwsniff.core.capture.packets cimport IcmpSink, Interface, Reader, SegmentSink
 from kwsniff.core.tls.hello cimport Hello, hello_bytes
-from kwsniff.core.tls.saved_tls cimport load_hello, load_tls, save_hello, save_tls
-from kwsniff.core.tls.sealed cimport Tls, tls_bytes
+from kwsniff.core.tls.checkpoint cimport load_hello, load_tls, save_hello, save_tls
+from kwsniff.core.tls.tls_state cimport Tls, tls_bytes
 from kwsniff.core.wire.saved_topic_ids cimport load_topic_ids, save_topic_ids
 
 cdef enum:
@@ -51,10 +51,10 @@ cdef Head make_head() noexcept nogil:
     head.version = STATE_VERSION
     head.shapes = KWSNIFF_SHAPES
     head.sizes[0] = sizeof(Connection)
-    head.sizes[1] = sizeof(Dialog)
+    head.sizes[1] = sizeof(KafkaConnection)
     head.sizes[2] = sizeof(Call)
-    head.sizes[3] = sizeof(Parked)
-    head.sizes[4] = sizeof(Held)
+    head.sizes[3] = sizeof(OrphanResponse)
+    head.sizes[4] = sizeof(QueuedSegment)
     head.sizes[5] = sizeof(Reader)
     head.sizes[6] = sizeof(Limits)
     head.sizes[7] = sizeof(void*)
@@ -72,7 +72,7 @@ cdef bint save_state(Buffer* out, Context* context, Streams* streams, Reader* re
             and save_reader(out, reader))
 
 
-cdef bint load_state(Octets state, Context* context, Streams* streams, Reader* reader) noexcept nogil:
+cdef bint load_state(Span state, Context* context, Streams* streams, Reader* reader) noexcept nogil:
     """Into rooms that are started and empty. False when the state is none, of another build, or broken off."""
     cdef Source source
     cdef Head head
@@ -161,18 +161,18 @@ cdef void load_streams(Source* source, Context* context, Streams* streams) noexc
 
 
 cdef bint save_connection(Buffer* out, Connection* connection) noexcept nogil:
-    cdef Held* held
+    cdef QueuedSegment* queued
     cdef int i
     cdef bint ok = (put(out, connection, sizeof(Connection))
                     and (connection.num_events == 0
                          or put(out, connection.events, connection.num_events * sizeof(TcpEvent))))
     for i in range(2):
-        held = connection.direction[i].held
-        while ok and held != NULL:
-            ok = put(out, held, sizeof(Held)) and put_bytes(out, make_octets(held.data, held.captured))
-            held = held.next
-    if ok and connection.dialog != NULL:
-        ok = save_dialog(out, <Dialog*>connection.dialog)
+        queued = connection.direction[i].queued
+        while ok and queued != NULL:
+            ok = put(out, queued, sizeof(QueuedSegment)) and put_bytes(out, make_span(queued.data, queued.captured))
+            queued = queued.next
+    if ok and connection.kafka != NULL:
+        ok = save_kafka(out, <KafkaConnection*>connection.kafka)
     return ok
 
 
@@ -180,30 +180,30 @@ cdef void load_connection(Source* source, Context* context, Streams* streams) no
     cdef Connection* connection = <Connection*>calloc(1, sizeof(Connection))
     cdef Direction* own
     cdef int64_t[2] num
-    cdef bint with_dialog
+    cdef bint with_kafka
     cdef int i
     if connection == NULL or not get(source, connection, sizeof(Connection)):
         source.failed = True
         free(connection)
         return
-    with_dialog = connection.dialog != NULL
-    connection.dialog = NULL
+    with_kafka = connection.kafka != NULL
+    connection.kafka = NULL
     connection.events = NULL
     for i in range(2):
         own = &connection.direction[i]
-        num[i] = own.held_num
-        own.held = NULL
-        own.held_last = NULL
-        own.held_num = 0
-        own.held_bytes = 0
+        num[i] = own.reorder_num
+        own.queued = NULL
+        own.queue_last = NULL
+        own.reorder_num = 0
+        own.reorder_bytes = 0
     adopt_connection(streams, connection)       # from here on it is freed with the others
     load_events(source, streams, connection)
     for i in range(2):
         while num[i] and not source.failed:
-            load_held(source, streams, &connection.direction[i])
+            load_queued(source, streams, &connection.direction[i])
             num[i] -= 1
-    if with_dialog and not source.failed:
-        load_dialog(source, context, connection)
+    if with_kafka and not source.failed:
+        load_kafka(source, context, connection)
 
 
 cdef void load_events(Source* source, Streams* streams, Connection* connection) noexcept nogil:
@@ -221,172 +221,172 @@ cdef void load_events(Source* source, Streams* streams, Connection* connection) 
     connection.num_events = num
 
 
-cdef void load_held(Source* source, Streams* streams, Direction* own) noexcept nogil:
-    cdef Held head
-    cdef Held* held
-    cdef Octets data
-    get(source, &head, sizeof(Held))
+cdef void load_queued(Source* source, Streams* streams, Direction* own) noexcept nogil:
+    cdef QueuedSegment head
+    cdef QueuedSegment* queued
+    cdef Span data
+    get(source, &head, sizeof(QueuedSegment))
     data = get_span(source)
     if source.failed or data.num != head.captured:
         source.failed = True
         return
-    held = <Held*>malloc(sizeof(Held) + data.num)
-    if held == NULL:
+    queued = <QueuedSegment*>malloc(sizeof(QueuedSegment) + data.num)
+    if queued == NULL:
         source.failed = True
         return
-    held[0] = head
-    held.next = NULL
-    held.data = <uint8_t*>&held[1]
-    copy_out(data, 0, held.data, data.num)
-    if own.held_last == NULL:
-        own.held = held
+    queued[0] = head
+    queued.next = NULL
+    queued.data = <uint8_t*>&queued[1]
+    copy_out(data, 0, queued.data, data.num)
+    if own.queue_last == NULL:
+        own.queued = queued
     else:
-        own.held_last.next = held
-    own.held_last = held
-    own.held_num += 1
-    own.held_bytes += held.length
-    streams.held_total += <int64_t>(sizeof(Held) + held.captured)
+        own.queue_last.next = queued
+    own.queue_last = queued
+    own.reorder_num += 1
+    own.reorder_bytes += queued.length
+    streams.reorder_total += <int64_t>(sizeof(QueuedSegment) + queued.captured)
 
 
-cdef bint save_dialog(Buffer* out, Dialog* dialog) noexcept nogil:
+cdef bint save_kafka(Buffer* out, KafkaConnection* kafka) noexcept nogil:
     cdef Call* call
     cdef int64_t i
-    cdef bint ok = put(out, dialog, sizeof(Dialog))
+    cdef bint ok = put(out, kafka, sizeof(KafkaConnection))
     for i in range(2):
-        ok = ok and put_bytes(out, contents(&dialog.framing[i].kept))
-    for i in range(dialog.num):
-        call = &dialog.calls[(dialog.head + i) & (dialog.num_slots - 1)]
+        ok = ok and put_bytes(out, contents(&kafka.framing[i].kept))
+    for i in range(kafka.num):
+        call = &kafka.calls[(kafka.head + i) & (kafka.num_slots - 1)]
         ok = (ok and put(out, call, sizeof(Call)) and put_bytes(out, contents(&call.text))
               and put_bytes(out, contents(&call.parts)))
-    for i in range(dialog.num_parked):
-        ok = (ok and put(out, &dialog.parked[i], sizeof(Parked))
-              and put_bytes(out, contents(&dialog.parked[i].bytes)))
-    return (ok and put_bytes(out, contents(&dialog.client_id)) and put_bytes(out, contents(&dialog.software_name))
-            and put_bytes(out, contents(&dialog.software_version))
-            and put_bytes(out, contents(&dialog.sasl_mechanism)) and put_bytes(out, contents(&dialog.principal))
-            and put_bytes(out, contents(&dialog.early_messages))
-            and put_bytes(out, contents(&dialog.session.parts)) and put_bytes(out, contents(&dialog.session.topics))
-            and put_bytes(out, contents(&dialog.session.text))
-            and (dialog.hello == NULL or save_hello(out, dialog.hello))
-            and (dialog.tls == NULL or save_tls(out, dialog.tls)))
+    for i in range(kafka.num_orphans):
+        ok = (ok and put(out, &kafka.orphans[i], sizeof(OrphanResponse))
+              and put_bytes(out, contents(&kafka.orphans[i].bytes)))
+    return (ok and put_bytes(out, contents(&kafka.client_id)) and put_bytes(out, contents(&kafka.software_name))
+            and put_bytes(out, contents(&kafka.software_version))
+            and put_bytes(out, contents(&kafka.sasl_mechanism)) and put_bytes(out, contents(&kafka.principal))
+            and put_bytes(out, contents(&kafka.early_messages))
+            and put_bytes(out, contents(&kafka.session.parts)) and put_bytes(out, contents(&kafka.session.topics))
+            and put_bytes(out, contents(&kafka.session.text))
+            and (kafka.hello == NULL or save_hello(out, kafka.hello))
+            and (kafka.tls == NULL or save_tls(out, kafka.tls)))
 
 
-cdef void detach(Dialog* dialog) noexcept nogil:
+cdef void detach(KafkaConnection* kafka) noexcept nogil:
     """Forgets addresses of another process."""
     cdef int i
-    dialog.hello = NULL
-    dialog.tls = NULL
-    dialog.calls = NULL
-    dialog.num_slots = 0
-    dialog.num = 0
-    dialog.head = 0
-    dialog.parked = NULL
-    dialog.num_parked = 0
-    memset(&dialog.client_id, 0, sizeof(Buffer))
-    memset(&dialog.software_name, 0, sizeof(Buffer))
-    memset(&dialog.software_version, 0, sizeof(Buffer))
-    memset(&dialog.sasl_mechanism, 0, sizeof(Buffer))
-    memset(&dialog.principal, 0, sizeof(Buffer))
-    memset(&dialog.early_messages, 0, sizeof(Buffer))
-    memset(&dialog.session.parts, 0, sizeof(Buffer))
-    memset(&dialog.session.topics, 0, sizeof(Buffer))
-    memset(&dialog.session.text, 0, sizeof(Buffer))
-    memset(&dialog.session.part_slots, 0, sizeof(Slots))
-    memset(&dialog.session.topic_slots, 0, sizeof(Slots))
+    kafka.hello = NULL
+    kafka.tls = NULL
+    kafka.calls = NULL
+    kafka.num_slots = 0
+    kafka.num = 0
+    kafka.head = 0
+    kafka.orphans = NULL
+    kafka.num_orphans = 0
+    memset(&kafka.client_id, 0, sizeof(Buffer))
+    memset(&kafka.software_name, 0, sizeof(Buffer))
+    memset(&kafka.software_version, 0, sizeof(Buffer))
+    memset(&kafka.sasl_mechanism, 0, sizeof(Buffer))
+    memset(&kafka.principal, 0, sizeof(Buffer))
+    memset(&kafka.early_messages, 0, sizeof(Buffer))
+    memset(&kafka.session.parts, 0, sizeof(Buffer))
+    memset(&kafka.session.topics, 0, sizeof(Buffer))
+    memset(&kafka.session.text, 0, sizeof(Buffer))
+    memset(&kafka.session.part_slots, 0, sizeof(Slots))
+    memset(&kafka.session.topic_slots, 0, sizeof(Slots))
     for i in range(2):
-        memset(&dialog.framing[i].kept, 0, sizeof(Buffer))
+        memset(&kafka.framing[i].kept, 0, sizeof(Buffer))
 
 
-cdef void load_dialog(Source* source, Context* context, Connection* connection) noexcept nogil:
-    cdef Dialog* dialog = <Dialog*>calloc(1, sizeof(Dialog))
+cdef void load_kafka(Source* source, Context* context, Connection* connection) noexcept nogil:
+    cdef KafkaConnection* kafka = <KafkaConnection*>calloc(1, sizeof(KafkaConnection))
     cdef int64_t num
-    cdef int num_parked, i
+    cdef int num_orphans, i
     cdef bint with_hello, with_tls
-    if dialog == NULL:
+    if kafka == NULL:
         source.failed = True
         return
-    get(source, dialog, sizeof(Dialog))
-    num = dialog.num
-    num_parked = dialog.num_parked
-    context.num_dialogs += 1
-    dialog.connection = connection
-    with_hello = dialog.hello != NULL
-    with_tls = dialog.tls != NULL
-    detach(dialog)
-    memset(dialog.texts, 0, sizeof(dialog.texts))       # they tell places in another run's dictionaries
-    connection.dialog = dialog
+    get(source, kafka, sizeof(KafkaConnection))
+    num = kafka.num
+    num_orphans = kafka.num_orphans
+    context.num_kafka_connections += 1
+    kafka.connection = connection
+    with_hello = kafka.hello != NULL
+    with_tls = kafka.tls != NULL
+    detach(kafka)
+    memset(kafka.texts, 0, sizeof(kafka.texts))       # they tell places in another run's dictionaries
+    connection.kafka = kafka
     for i in range(2):
-        get_bytes(source, &dialog.framing[i].kept)
-        context.kept_total += <int64_t>dialog.framing[i].kept.cap
-    load_calls(source, context, dialog, num)
-    load_parked(source, context, dialog, num_parked)
-    get_bytes(source, &dialog.client_id)
-    get_bytes(source, &dialog.software_name)
-    get_bytes(source, &dialog.software_version)
-    get_bytes(source, &dialog.sasl_mechanism)
-    get_bytes(source, &dialog.principal)
-    get_bytes(source, &dialog.early_messages)
-    get_bytes(source, &dialog.session.parts)
-    get_bytes(source, &dialog.session.topics)
-    get_bytes(source, &dialog.session.text)
-    if not source.failed and dialog.session.topics.len and not index_session(&dialog.session, context.topic_ids.seed):
+        get_bytes(source, &kafka.framing[i].kept)
+        context.kept_total += <int64_t>kafka.framing[i].kept.cap
+    load_calls(source, context, kafka, num)
+    load_orphans(source, context, kafka, num_orphans)
+    get_bytes(source, &kafka.client_id)
+    get_bytes(source, &kafka.software_name)
+    get_bytes(source, &kafka.software_version)
+    get_bytes(source, &kafka.sasl_mechanism)
+    get_bytes(source, &kafka.principal)
+    get_bytes(source, &kafka.early_messages)
+    get_bytes(source, &kafka.session.parts)
+    get_bytes(source, &kafka.session.topics)
+    get_bytes(source, &kafka.session.text)
+    if not source.failed and kafka.session.topics.len and not index_session(&kafka.session, context.topic_ids.seed):
         source.failed = True
-    context.waiting_total += session_bytes(dialog)
-    context.learned_total += learned_bytes(dialog)
+    context.waiting_total += session_bytes(kafka)
+    context.learned_total += learned_bytes(kafka)
     if with_hello and not source.failed:
-        load_encrypted(source, context, dialog, with_tls)
+        load_encrypted(source, context, kafka, with_tls)
 
 
-cdef void load_encrypted(Source* source, Context* context, Dialog* dialog, bint with_tls) noexcept nogil:
-    dialog.hello = load_hello(source)
-    if dialog.hello != NULL:
-        context.kept_total += hello_bytes(dialog.hello)
+cdef void load_encrypted(Source* source, Context* context, KafkaConnection* kafka, bint with_tls) noexcept nogil:
+    kafka.hello = load_hello(source)
+    if kafka.hello != NULL:
+        context.kept_total += hello_bytes(kafka.hello)
     if with_tls and not source.failed:
-        dialog.tls = load_tls(source, dialog.hello)
-        if dialog.tls != NULL:
-            context.kept_total += tls_bytes(dialog.tls)
+        kafka.tls = load_tls(source, kafka.hello)
+        if kafka.tls != NULL:
+            context.kept_total += tls_bytes(kafka.tls)
 
 
-cdef void load_calls(Source* source, Context* context, Dialog* dialog, int64_t num) noexcept nogil:
+cdef void load_calls(Source* source, Context* context, KafkaConnection* kafka, int64_t num) noexcept nogil:
     cdef int64_t i, num_slots = 4
     if num == 0 or source.failed:
         return
-    if num < 0 or num > context.limits.outstanding_calls or not has(source.left, 0, <size_t>num * sizeof(Call)):
+    if num < 0 or num > context.limits.in_flight_requests or not has(source.left, 0, <size_t>num * sizeof(Call)):
         source.failed = True
         return
     while num_slots < num:
         num_slots *= 2
-    dialog.calls = <Call*>calloc(<size_t>num_slots, sizeof(Call))
-    if dialog.calls == NULL:
+    kafka.calls = <Call*>calloc(<size_t>num_slots, sizeof(Call))
+    if kafka.calls == NULL:
         source.failed = True
         return
-    dialog.num_slots = num_slots
+    kafka.num_slots = num_slots
     context.waiting_total += num_slots * <int64_t>sizeof(Call)
     for i in range(num):
-        get(source, &dialog.calls[i], sizeof(Call))
-        get_bytes(source, &dialog.calls[i].text)
-        get_bytes(source, &dialog.calls[i].parts)
-        context.waiting_total += <int64_t>(dialog.calls[i].text.cap + dialog.calls[i].parts.cap)
-        dialog.num += 1
+        get(source, &kafka.calls[i], sizeof(Call))
+        get_bytes(source, &kafka.calls[i].text)
+        get_bytes(source, &kafka.calls[i].parts)
+        context.waiting_total += <int64_t>(kafka.calls[i].text.cap + kafka.calls[i].parts.cap)
+        kafka.num += 1
 
 
-cdef void load_parked(Source* source, Context* context, Dialog* dialog, int num) noexcept nogil:
+cdef void load_orphans(Source* source, Context* context, KafkaConnection* kafka, int num) noexcept nogil:
     cdef int i
     if num == 0 or source.failed:
         return
-    if num < 0 or num > context.limits.parked_responses:
+    if num < 0 or num > context.limits.orphan_responses:
         source.failed = True
         return
-    dialog.parked = <Parked*>calloc(<size_t>context.limits.parked_responses, sizeof(Parked))
-    if dialog.parked == NULL:
+    kafka.orphans = <OrphanResponse*>calloc(<size_t>context.limits.orphan_responses, sizeof(OrphanResponse))
+    if kafka.orphans == NULL:
         source.failed = True
         return
-    context.waiting_total += parked_slots(context)
+    context.waiting_total += orphan_slots(context)
     for i in range(num):
-        get(source, &dialog.parked[i], sizeof(Parked))
-        get_bytes(source, &dialog.parked[i].bytes)
-        context.waiting_total += <int64_t>dialog.parked[i].bytes.cap
-        dialog.num_parked += 1
+        get(source, &kafka.orphans[i], sizeof(OrphanResponse))
+        get_bytes(source, &kafka.orphans[i].bytes)
+        context.waiting_total += <int64_t>kafka.orphans[i].bytes.cap
+        kafka.num_orphans += 1
 
 
 cdef bint save_reader(Buffer* out, Reader* reader) noexcept nogil:

@@ -22,8 +22,8 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "round_trip": "case when network = 0 then round_trip when timed then 0 end",
     "network": "network",
     "transmission": "transmission",
-    "broker": "broker_time + case when behind_wait = 'broker' then queued else 0 end",
-    "queue": "case when coalesce(behind_wait, 'none') not in ('throttle', 'replicas', 'group', "
+    "broker": "broker_time + case when queued_behind_wait = 'broker' then queued else 0 end",
+    "queue": "case when coalesce(queued_behind_wait, 'none') not in ('throttle', 'replicas', 'group', "
     "'authentication_delay', 'broker') then queued when timed then 0 end",
 }
 LONGEST: Final = "longest_"
@@ -81,8 +81,8 @@ select c.run_id, c.call_id, c.client, c.broker, c.api_name, c.api_version, c.ack
     l.broker_ns - coalesce(h.waited, 0) as broker_time,
     l.queue_wait_ns as queued,
     case when b.waited > 0.5 * l.queue_wait_ns then 'replicas'
-        when coalesce(l.behind_wait, 'none') = 'none' and s.call_id is not null then 'broker'
-        else replace(l.behind_wait, '_possible', '') end as behind_wait,
+        when coalesce(l.queued_behind_wait, 'none') = 'none' and s.call_id is not null then 'broker'
+        else replace(l.queued_behind_wait, '_possible', '') end as queued_behind_wait,
     l.request_transmission_ns + l.response_transmission_ns as transmission,
     l.deliberate_wait_ns + coalesce(h.waited, 0) as waited, replace(l.wait, '_possible', '') as wait,
     c.request_time + to_microseconds(coalesce(l.total_ns, 0) // 1000) as end_time,
@@ -92,7 +92,7 @@ select c.run_id, c.call_id, c.client, c.broker, c.api_name, c.api_version, c.ack
 from client_call c
 left join timing l on l.call_id = c.call_id and l.run_id is not distinct from c.run_id
 left join held h on h.call_id = c.call_id and h.run_id is not distinct from c.run_id
-left join held b on b.call_id = l.behind and b.run_id is not distinct from c.run_id
+left join held b on b.call_id = l.queued_behind and b.run_id is not distinct from c.run_id
 left join stuck s on s.call_id = c.call_id and s.run_id is not distinct from c.run_id
 """
 
@@ -155,7 +155,7 @@ def _part(part: str) -> str:
         return _COLUMNS[part]
     return (
         f"case when timed then case when wait = '{part}' then waited else 0 end "
-        f"+ case when behind_wait = '{part}' then queued else 0 end end"
+        f"+ case when queued_behind_wait = '{part}' then queued else 0 end end"
     )
 
 

@@ -20,7 +20,7 @@ def write_command(template: str, said: Mapping[str, Any]) -> str:
             words.append(part.format_map(said))
             continue
         if "{" not in part:
-            words.append(_quoted(part))
+            words.append(_quote(part))
             continue
         values = {
             name: value.replace("'", "''") if f"'{{{name}" in part and isinstance(value, str) else value
@@ -28,9 +28,9 @@ def write_command(template: str, said: Mapping[str, Any]) -> str:
         }
         word = part.format_map(values)
         if word != part and word.startswith("-"):  # no option: a name
-            words[-1] += f"={_quoted(word)}"
+            words[-1] += f"={_quote(word)}"
         else:
-            words.append(_quoted(word))
+            words.append(_quote(word))
     return " ".join(words)
 
 
@@ -40,7 +40,7 @@ def _parts(template: str) -> list[str]:
     return shlex.split(template)
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     if "'" in word and _SPECIAL.isdisjoint(word):
         return f'"{word}"'
     return shlex.quote(word)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from kwsniff.findings.command import write_command
 from kwsniff.findings.rule import SEVERITIES, Rule, load_rules
-from kwsniff.findings.tables import keep_small
+from kwsniff.findings.views import keep_small
 
 if TYPE_CHECKING:
     import duckdb
@@ -71,10 +71,10 @@ def evaluate(
     rules: Sequence[Rule] | None = None,
     total: int | None = None,
 ) -> list[Finding]:
-    """All findings of the tables that `database` shows (tables.py), worst first, causes before consequences.
+    """All findings of the tables that `database` shows (views.py), worst first, causes before consequences.
 
     `capture` and `tables` are what the commands in the findings name, as a shell takes them: a capture, a
-    folder of tables. `rules`: those that are worth asking (bounds.py); all of them find the same, later.
+    folder of tables. `rules`: those that are worth asking (figures.py); all of them find the same, later.
     `total`: nanoseconds that all calls took, where that is known already.
     """
     chosen = load_rules() if rules is None else rules
@@ -233,7 +233,7 @@ def _explain(findings: Sequence[Finding], rules: Mapping[str, Rule]) -> None:
     """
     for finding in findings:
         for cause in rules[finding.finding].explained_by:
-            found = [each for each in findings if each.finding == cause and _related(each, finding)]
+            found = [each for each in findings if each.finding == cause and _is_related(each, finding)]
             if found:
                 finding.explained_by = cause
                 finding.cause = min(found, key=lambda each: SEVERITIES.index(each.severity))
@@ -248,7 +248,7 @@ def _rank_below_cause(finding: Finding) -> str:
     return finding.severity
 
 
-def _related(cause: Finding, consequence: Finding) -> bool:
+def _is_related(cause: Finding, consequence: Finding) -> bool:
     if cause.severity == "info":
         return False
     shared = cause.parties.keys() & consequence.parties.keys()

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kwsniff.findings.api_purposes import PURPOSES, add_purpose
-from kwsniff.tables.words import WORDS
+from kwsniff.tables.enums import WORDS
 
 if TYPE_CHECKING:
     import duckdb

@@ -120,7 +120,7 @@ _HELD_BACK = """exists (from api_ranges r where r.broker_address = c.broker_addr
 
 
 def judge(database: "duckdb.DuckDBPyConnection", release: str) -> list[Client]:
-    """The verdict on every client of the tables that `database` shows (tables.py), worst first.
+    """The verdict on every client of the tables that `database` shows (views.py), worst first.
 
     Brokers among themselves are left out. Raises UsageError for a release that is not known.
     """
@@ -219,10 +219,10 @@ def describe(reasons: Sequence[Reason], release: str) -> str:
     by_api: dict[str, list[Reason]] = defaultdict(list)
     for reason in reasons:
         by_api[reason.api_name].append(reason)
-    return ", ".join(_described(name, each, release) for name, each in by_api.items())
+    return ", ".join(_describe(name, each, release) for name, each in by_api.items())
 
 
-def _described(name: str, reasons: Sequence[Reason], release: str) -> str:
+def _describe(name: str, reasons: Sequence[Reason], release: str) -> str:
     first = reasons[0]
     versions = " and ".join(str(each.api_version) for each in reasons)
     formats = sorted({number for each in reasons for number in each.record_formats})

@@ -18,7 +18,7 @@ def gather(parts: dict[str, list[pa.RecordBatch]], rows: Batches) -> None:
         parts.setdefault(table, []).append(batch)
 
 
-def gathered(many: Iterable[Batches]) -> Batches:
+def concat_batches(many: Iterable[Batches]) -> Batches:
     """All rows as one set."""
     parts: dict[str, list[pa.RecordBatch]] = {}
     for rows in many:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from kwsniff.findings.api_purposes import names_of
 from kwsniff.live.batches import Batches
 from kwsniff.tables.arrays import Numbers, numbers, texts, whole_numbers, words_of
-from kwsniff.timelines.held_rows import UNSETTLED
+from kwsniff.timelines.waits.pending_rows import UNSETTLED
 
 NO_NAME: Final = "(none)"
 _FOLLOWER: Final = "{} (follower)"
@@ -29,7 +29,7 @@ class Times:
     queue: Numbers
     network: Numbers
 
-    def of(self, rows: Numbers) -> "Times":
+    def take(self, rows: Numbers) -> "Times":
         """The times of some rows."""
         return Times(self.active[rows], self.broker[rows], self.queue[rows], self.network[rows])
 

@@ -8,7 +8,7 @@ from kwsniff.analysis.fitting_rows import FittingRows
 from kwsniff.layout.catalog import Catalog
 from kwsniff.live.batches import Batches
 from kwsniff.tables.arrays import flags, whole_numbers
-from kwsniff.timelines.held_rows import UNSETTLED
+from kwsniff.timelines.waits.pending_rows import UNSETTLED
 from kwsniff.view.filters import Filters
 
 MOST_CONNECTIONS: Final = 65_536

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.tables.arrays import whole_numbers
-from kwsniff.tables.rows import picked
+from kwsniff.tables.rows import pick
 from kwsniff.texts import in_bytes, plural
 
 MOST_SHOWN: Final = 1_000
@@ -30,7 +30,7 @@ def open_connections(batch: pa.RecordBatch | None) -> Sequence[Row]:
     carried = whole_numbers(batch["client_bytes"], null=0) + whole_numbers(batch["broker_bytes"], null=0)
     chosen = np.zeros(batch.num_rows, np.bool_)
     chosen[np.argsort(-carried, kind="stable")[:MOST_SHOWN]] = True
-    rows = [dict(zip(_COLUMNS, values, strict=True)) for values in picked(batch, chosen, _COLUMNS)]
+    rows = [dict(zip(_COLUMNS, values, strict=True)) for values in pick(batch, chosen, _COLUMNS)]
     return sorted(rows, key=lambda row: -(row["client_bytes"] + row["broker_bytes"]))
 
 

@@ -22,14 +22,14 @@ import pyarrow as pa
 
 from kwsniff.errors import OutputError
 from kwsniff.findings.evaluate import Finding
-from kwsniff.findings.table import rows_of
+from kwsniff.findings.finding_rows import rows_of
 from kwsniff.live.batches import Batches, one_batch
-from kwsniff.tables.folder import MANIFEST, Folder, guarded
+from kwsniff.tables.folder import MANIFEST, Folder, translate_errors
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import new_run_id
 from kwsniff.tables.schema import TABLES
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableFiles
-from kwsniff.timelines.late_names import ShownIds
+from kwsniff.timelines.metadata.late_topic_names import ShownIds
 
 _HELD_BYTES: Final = 24_000_000
 """Bytes of the rows held in memory."""
@@ -138,7 +138,7 @@ class RollingTables:
             return
         files = self._open_files()
         changes = self._shown.late_names(self.late_topics())
-        with guarded(self.directory):
+        with translate_errors(self.directory):
             for table, change in changes.items():
                 files.rewrite(table, change)
             files.close()
@@ -160,7 +160,7 @@ class RollingTables:
         batch = one_batch(self._held.pop(table))
         self._held_bytes.pop(table, None)
         files = self._open_files()
-        with guarded(self.directory):
+        with translate_errors(self.directory):
             files.write(table, batch)
         self._shown.add(table, batch)
         self._written[table] = self._written.get(table, 0) + batch.num_rows
@@ -168,7 +168,7 @@ class RollingTables:
 
     def _open_files(self) -> TableFiles:
         if self._files is None:
-            with guarded(self.directory):
+            with translate_errors(self.directory):
                 paths = {table: self._folder.new / self._name(table) for table in self._tables}
                 for path in paths.values():
                     path.parent.mkdir(exist_ok=True)

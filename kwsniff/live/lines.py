@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from kwsniff.tables.column import RUN
 from kwsniff.tables.schema import TABLES, arrow_schema
-from kwsniff.texts import json_text, versioned
+from kwsniff.texts import add_version, json_text
 
 _TIMES = tuple(column.name for column in TABLES["api_calls"].columns if column.type == "time")
 
@@ -21,7 +21,7 @@ def call_lines(batch: pa.RecordBatch) -> Iterator[str]:
     columns = [_values(name, rows[name]) for name in present]
     for values in zip(*columns, strict=True):
         row = {name: value for name, value in zip(present, values, strict=True) if value is not None}
-        yield json_text(versioned(row))
+        yield json_text(add_version(row))
 
 
 def _values(name: str, column: pa.ChunkedArray) -> list[Any]:

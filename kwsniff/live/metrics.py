@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from kwsniff.live.batches import Batches
 from kwsniff.live.calls import Times, endpoint, times_of, topics_of, with_labels
-from kwsniff.live.owed import Owed
-from kwsniff.live.rebalancing import UnderWay
+from kwsniff.live.overdue import Owed
+from kwsniff.live.rebalances import UnderWay
 from kwsniff.live.series import Series
 from kwsniff.live.session import Progress
 from kwsniff.live.watch import Held
@@ -203,10 +203,10 @@ class Metrics:
         ):  # fmt: skip
             groups = Groups(batch, (column,))
             for name, taken in parts:
-                for (value,), each in zip(groups.labels(), groups.split(_known(taken)), strict=True):
+                for (value,), each in zip(groups.labels(), groups.split(_look_up(taken)), strict=True):
                     series.time(name, each, value)
         groups = Groups(batch, ("broker_address", "broker_port"))
-        for party, each in zip(groups.labels(), groups.split(_known(times.broker)), strict=True):
+        for party, each in zip(groups.labels(), groups.split(_look_up(times.broker)), strict=True):
             series.time("broker_seconds", each, endpoint(*party))
         self._add_traffic(batch)
         rows, places, words = topics_of(batch)
@@ -300,5 +300,5 @@ class Metrics:
             self._series.level("process_open_fds", len(list(Path("/proc/self/fd").iterdir())))
 
 
-def _known(taken: Numbers) -> pa.Array:
+def _look_up(taken: Numbers) -> pa.Array:
     return numbers(pa.int64(), taken, taken >= 0)

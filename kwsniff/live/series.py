@@ -102,12 +102,12 @@ class Series:
         self._families[name].values = {} if value is None else {(): value}
 
     def _key(self, family: Family, values: tuple[Any, ...]) -> Key:
-        key = tuple(self._bounded(label, value) for label, value in zip(family.labels, values, strict=True))
+        key = tuple(self._bound(label, value) for label, value in zip(family.labels, values, strict=True))
         if len(key) > 1 and key not in family.values and len(family.values) >= MOST_PAIRS:
             return tuple(OTHER for _ in key)  # each label is limited, so combinations are too
         return key
 
-    def _bounded(self, label: str, value: Any) -> str:
+    def _bound(self, label: str, value: Any) -> str:
         known = self._known.setdefault(label, OrderedDict())
         text = _text(value)
         if text not in known and len(known) >= MOST_SERIES:
@@ -148,7 +148,7 @@ def _lines(family: Family, *, openmetrics: bool) -> Iterator[str]:
     yield f"# HELP {prefix}{about} {family.says}"
     yield f"# TYPE {prefix}{about} {kind}"
     for key, value in family.values.items():
-        pairs = ",".join(f'{name}="{_escaped(text)}"' for name, text in zip(family.labels, key, strict=True))
+        pairs = ",".join(f'{name}="{_escape(text)}"' for name, text in zip(family.labels, key, strict=True))
         if isinstance(value, Histogram):
             yield from _histogram(f"{prefix}{family.name}", pairs, value)
         else:
@@ -170,5 +170,5 @@ def _text(value: Any) -> str:
     return f"{text[:_SHORT_LABEL]}… ({blake2b(text.encode(), digest_size=6).hexdigest()})"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

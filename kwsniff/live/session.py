@@ -21,19 +21,19 @@ from kwsniff.analysis.summary import Summary
 from kwsniff.analyzers import core_tables, start_analyzer
 from kwsniff.errors import CaptureError, OutputError
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.live.batches import Batches, gather, gathered, one_batch
+from kwsniff.live.batches import Batches, concat_batches, gather, one_batch
 from kwsniff.live.late_secrets import LateSecrets, has_bytes
-from kwsniff.live.owed import MOST_OWED, Drops, Owed, Wait, count_owed, grace_of, not_lost, rendezvous
-from kwsniff.live.picture import Picture, developed
+from kwsniff.live.overdue import MOST_OWED, Drops, Owed, Wait, count_owed, grace_of, not_lost, rendezvous
 from kwsniff.live.ring import PacketRing
+from kwsniff.live.snapshot import Picture, make_batches
 from kwsniff.sources.live_source import LiveSource
 from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.tables.captures import CaptureName, account, capture_row, captures_batch
 from kwsniff.tables.schema import TABLES
-from kwsniff.timelines.held_rows import UNSETTLED
-from kwsniff.timelines.rebalances import Standing
-from kwsniff.timelines.row_path import Columns, RowPath, public_rows, take
+from kwsniff.timelines.groups.rebalances import Standing
+from kwsniff.timelines.row_path import Columns, RowPath, public_rows, take_rows
 from kwsniff.timelines.timelines import HELD, Timelines, sources_of
+from kwsniff.timelines.waits.pending_rows import UNSETTLED
 
 MOST_ROWS: Final = 1 << 18
 """Maximum rows of a table that wait; the thread then stops reading until the caller takes them."""
@@ -148,29 +148,29 @@ class Session:
 
     def _take(self, *, save: bool = False) -> tuple[Batches, bytes | None]:
         with self._turn:
-            taken = [self._taken()]
+            taken = [self._take_rows()]
             while save and self._midway:  # paused in the middle of a packet: the state cannot be saved now
                 self._turn.notify()
                 self._turn.wait(_GLANCE_S)
-                taken.append(self._taken())
+                taken.append(self._take_rows())
             state = self._analyzer.save(ended=False) if save and self._analyzer.packets else None
             self._packets = self._packets if self._finished else self._analyzer.packets
             self._turn.notify()
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
-        return gathered(map(self._batches, taken)), state
+        return concat_batches(map(self._batches, taken)), state
 
     def develop(self, picture: Picture) -> Batches:
         """The rows if the capture had ended with the snapshot: calls in flight, open connections, the
         state of
         groups. Thread-safe: it does not access the running capture."""
-        return developed(picture, self._catalog, self._delivered, self.source)
+        return make_batches(picture, self._catalog, self._delivered, self.source)
 
-    def reached(self) -> int | None:
+    def find_watermark(self) -> int | None:
         """The capture's clock: all packets before this time (nanoseconds since the epoch) have been read."""
         with self._turn:
-            return self._reached()
+            return self._reach()
 
     @property
     def begun(self) -> int | None:
@@ -178,16 +178,16 @@ class Session:
         with self._turn:
             return None if self._finished else self._analyzer.times[0]
 
-    def _reached(self) -> int | None:
+    def _reach(self) -> int | None:
         if not self._finished:
             silent_ns = time.monotonic_ns() - self._heard_ns
-            self._clock = self.source.reached(self._bytes, self._analyzer.times[1], silent_ns)
+            self._clock = self.source.find_watermark(self._bytes, self._analyzer.times[1], silent_ns)
         return self._clock
 
-    def owed(self) -> Owed:
+    def find_overdue(self) -> Owed:
         """Overdue responses, and calls that wait for their group."""
         with self._turn:
-            now = self._reached() or 0
+            now = self._reach() or 0
             grace = grace_of(self.source.delay_ns)
             rows = [] if self._finished else self._analyzer.waits(now - grace, self._joins, MOST_OWED)
             names = self._analyzer.late_topics() if rows else {}
@@ -201,7 +201,7 @@ class Session:
     def progress(self) -> Progress:
         """Current figures, including those of the tool if it reports them."""
         with self._turn:
-            now = self._reached()
+            now = self._reach()
             if not self._finished:
                 self._late.look()  # even without further packets
             waiting, oldest = (0, None) if self._finished else self._analyzer.waiting()
@@ -241,7 +241,7 @@ class Session:
             self._ring.close()
         gather(parts, self.take())
         if not self._finished:
-            self.reached()
+            self.find_watermark()
             self._finished = True
             for rows in self._last_rows():
                 gather(parts, rows)
@@ -320,15 +320,15 @@ class Session:
             self._wait_for_room()
             self._midway = False
         else:  # the thread that takes the last rows cannot wait for itself
-            self._overflow.append(self._taken())
+            self._overflow.append(self._take_rows())
 
     def _is_full(self) -> bool:
         return self._analyzer.is_full or any(
             self._analyzer.rows(table) >= MOST_ROWS for table in self._delivered
         )
 
-    def _taken(self) -> Columns:
-        return take(self._analyzer, self._delivered)
+    def _take_rows(self) -> Columns:
+        return take_rows(self._analyzer, self._delivered)
 
     def _last_rows(self) -> Iterator[Batches]:
         """Rows that only exist at the end of the capture."""
@@ -339,14 +339,14 @@ class Session:
             facts = self._analyzer.close_capture()
         except CaptureError as error:
             raise CaptureError(f"the output of {self.source.tool} is not a capture: {error}") from error
-        self.source.told(facts)
+        self.source.add_facts(facts)
         self._late.look(last=True)
         self._analyzer.finish()
         while self._overflow:
             yield self._batches(self._overflow.pop(0))
         yield self.take()
         self._timelines.finish()
-        yield gathered(self._timeline_rows())
+        yield concat_batches(self._timeline_rows())
         self.summary.late_topics = self._analyzer.late_topics()
         yield {"captures": self._captures(facts)}
 
@@ -362,7 +362,7 @@ class Session:
             found += self._timeline_rows()
             if now is not None and noted.timed is not None:
                 found.append({UNSETTLED: now})
-        return {table: batch for table, batch in gathered(found).items() if batch.num_rows}
+        return {table: batch for table, batch in concat_batches(found).items() if batch.num_rows}
 
     def _captures(self, facts: Mapping[str, Any]) -> pa.RecordBatch:
         row = capture_row(self.source.capture or CaptureName(self.source.interface), facts)

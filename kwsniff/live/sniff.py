@@ -15,9 +15,9 @@ from kwsniff.live.session import Progress, Session
 from kwsniff.sources.live import BUFFER_MB, SNAPLEN, kernel_filter, open_live
 from kwsniff.sources.ports import check_ports
 from kwsniff.sources.tls import KeyLog
-from kwsniff.tables.run import new_run_id, stamped
+from kwsniff.tables.run import add_run_id, new_run_id
 from kwsniff.tables.schema import TABLES, arrow_schema
-from kwsniff.timelines.late_names import late_names
+from kwsniff.timelines.metadata.late_topic_names import late_names
 
 Tables = dict[str, pa.Table]
 """Table name -> rows in plain types, as in the parquet files; tables without new rows are left out."""
@@ -82,14 +82,14 @@ class Sniffer:
         self._used = True
         try:
             while not self._is_over():
-                if batches := self._chosen(self._session.take()):
+                if batches := self._choose(self._session.take()):
                     yield batches
-            if batches := self._chosen(self._session.finish()):
+            if batches := self._choose(self._session.finish()):
                 yield batches
         finally:
             self._session.close()
 
-    def _chosen(self, batches: Batches) -> Batches:
+    def _choose(self, batches: Batches) -> Batches:
         if self._left is not None and "api_calls" in batches:
             self._left -= batches["api_calls"].num_rows
         return {table: batch for table, batch in batches.items() if table in self._session.tables}
@@ -141,7 +141,7 @@ def sniff(
 
         slow = kwsniff.sniff("eth0", duration=30).result().latencies
     """
-    known, chosen = check_ports(ports), _checked(interval, tables)
+    known, chosen = check_ports(ports), _check(interval, tables)
     bpf = kernel_filter(known, bpf, tunnels=tunnels)
     source = open_live(interface, expression=bpf, tool=tool, snaplen=snaplen, buffer_mb=buffer_mb)
     try:
@@ -155,7 +155,7 @@ def sniff(
     return Sniffer(session, interval=interval, duration=duration, stop_after=stop_after)
 
 
-def _checked(interval: float, tables: str | Sequence[str] | None) -> tuple[str, ...]:
+def _check(interval: float, tables: str | Sequence[str] | None) -> tuple[str, ...]:
     """The tables to make. Raises UsageError for invalid arguments."""
     if interval <= 0:
         raise UsageError(f"interval must be more than 0 seconds, not {interval}")
@@ -166,5 +166,5 @@ def _checked(interval: float, tables: str | Sequence[str] | None) -> tuple[str, 
 
 
 def _plain(table: str, batches: Sequence[pa.RecordBatch], run_id: str) -> pa.Table:
-    marked = [stamped(table, batch, run_id) for batch in batches]
+    marked = [add_run_id(table, batch, run_id) for batch in batches]
     return pa.Table.from_batches(marked).cast(arrow_schema(TABLES[table]))

@@ -19,15 +19,15 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kwsniff.analysis.headroom import give_all_back, memory_left, resident
+from kwsniff.analysis.memory import give_all_back, memory_left, resident
 from kwsniff.errors import KwsniffError
-from kwsniff.findings.bounds import COUNTED, Figures
 from kwsniff.findings.evaluate import TOTAL, Finding, evaluate
+from kwsniff.findings.prefilter.figures import COUNTED, Figures
 from kwsniff.findings.rule import load_rules
-from kwsniff.findings.tables import READ, columns_named, open_tables
+from kwsniff.findings.views import READ, columns_named, open_tables
 from kwsniff.limits import Limits
 from kwsniff.live.batches import Batches, one_batch
-from kwsniff.live.picture import Picture
+from kwsniff.live.snapshot import Picture
 
 WINDOW_S: Final = 60.0
 EVERY_S: Final = 3.0
@@ -62,8 +62,8 @@ class Held:
             "blames": found.blames,
             "subject_kind": found.subject_kind,
             "subject": found.subject,
-            "since": _told(self.since),
-            "last_time": _told(found.last_time),
+            "since": _describe(self.since),
+            "last_time": _describe(found.last_time),
             "value": found.value,
             "expected": found.expected,
             "unit": found.unit,
@@ -139,7 +139,7 @@ class Watch:
 
     def add(self, batches: Batches) -> None:
         """Rows of one interval."""
-        kept = {name: _narrowed(batch) for name, batch in batches.items() if name in READ and batch.num_rows}
+        kept = {name: _narrow(batch) for name, batch in batches.items() if name in READ and batch.num_rows}
         if kept:
             rows = sum(batch.num_rows for batch in kept.values())
             size = sum(batch.nbytes for batch in kept.values())
@@ -153,7 +153,7 @@ class Watch:
         """The newest step stays, whatever its number of rows: otherwise nothing would be evaluated."""
         return self._rows > self._most_rows and len(self._steps) > 1
 
-    def noted(self) -> list[Finding]:
+    def pop_findings(self) -> list[Finding]:
         """Findings since the last call, each as last found."""
         with self._turn:
             noted, self._noted = self._noted, {}
@@ -204,7 +204,7 @@ class Watch:
         for batches in (*(step.batches for step in steps), unfinished):
             for name, batch in batches.items():
                 if name in READ and batch.num_rows:
-                    parts.setdefault(name, []).append(_narrowed(batch))
+                    parts.setdefault(name, []).append(_narrow(batch))
         figures = Figures()
         for name, each in parts.items():
             for batch in each:
@@ -258,7 +258,7 @@ def _columns() -> frozenset[str]:
     return frozenset(counted | columns_named(rule.query for rule in load_rules()))
 
 
-def _narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _narrow(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Adds the columns that rules read."""
     return batch.select([name for name in batch.schema.names if name in _columns()])
 
@@ -284,5 +284,5 @@ def _errors() -> type[Exception]:
     return Error
 
 
-def _told(moment: datetime | None) -> str | None:
+def _describe(moment: datetime | None) -> str | None:
     return None if moment is None else moment.astimezone(UTC).isoformat()

@@ -16,15 +16,15 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.analysis.failures import Failures
+from kwsniff.analysis.rollups.errors import Failures
 from kwsniff.live.batches import Batches
 from kwsniff.live.calls import NO_NAME, Times, endpoint, times_of, topics_of, with_labels
-from kwsniff.live.owed import Owed
-from kwsniff.live.rebalancing import UnderWay
+from kwsniff.live.overdue import Owed
+from kwsniff.live.rebalances import UnderWay
 from kwsniff.live.watch import Held
 from kwsniff.tables.arrays import Bits, Numbers, whole_numbers
 from kwsniff.tables.grouping import Groups
-from kwsniff.tables.rows import picked
+from kwsniff.tables.rows import pick
 
 DIMENSIONS: Final = ("apis", "topics", "clients", "brokers")
 MOST_KEYS: Final = 1000
@@ -206,7 +206,7 @@ class Window:
                 chosen &= _rows_of(batch, dimension, same if dimension == "topic" else [value])
             rows = np.flatnonzero(chosen)
             chosen[rows[: max(len(rows) - (number - len(found)), 0)]] = False
-            calls = [dict(zip(CALL_COLUMNS, row, strict=True)) for row in picked(batch, chosen, CALL_COLUMNS)]
+            calls = [dict(zip(CALL_COLUMNS, row, strict=True)) for row in pick(batch, chosen, CALL_COLUMNS)]
             found += reversed(calls)
             if len(found) >= number:
                 break
@@ -242,7 +242,7 @@ class Window:
             _count(figures[dimension], keys, groups.numbers, (failed, unanswered, times))
         rows, numbers, words = topics_of(batch)
         if len(rows):
-            _count(figures["topics"], words, numbers, (failed[rows], unanswered[rows], times.of(rows)))
+            _count(figures["topics"], words, numbers, (failed[rows], unanswered[rows], times.take(rows)))
 
 
 def _count(into: dict[str, Figures], keys: Sequence[str], numbers: Numbers, outcome: _Outcome) -> None:
@@ -256,7 +256,7 @@ def _count(into: dict[str, Figures], keys: Sequence[str], numbers: Numbers, outc
         if key not in into and len(into) >= MOST_KEYS:
             key = OTHERS
         into.setdefault(key, Figures()).add(
-            len(rows), int(failed[rows].sum()), int(unanswered[rows].sum()), times.of(rows)
+            len(rows), int(failed[rows].sum()), int(unanswered[rows].sum()), times.take(rows)
         )
 
 
@@ -285,7 +285,7 @@ def _rows_of(batch: pa.RecordBatch, dimension: str, values: Sequence[str]) -> Bi
     return result
 
 
-def ranked(
+def rank_figures(
     figures: Mapping[str, Figures], order: str, late: Callable[[str], int] = lambda _: 0
 ) -> Iterator[tuple[str, Figures, list[int | None]]]:
     """Key, figures, [p50, p95, p99], sorted by `order`: trouble, calls, errors, p50, p95, p99 (most first) or

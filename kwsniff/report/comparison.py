@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
-from kwsniff.findings.difference import Difference
+from kwsniff.findings.compare import Difference
 from kwsniff.report.page import write_page
 from kwsniff.report.proof import Commands, find_commands, list_calls, read_calls
 from kwsniff.report.section import Cell, Item, Section, Table, number, text
@@ -89,8 +89,8 @@ def _calls(
         rows = [row for number in each.call_ids for row in calls.get(number, ())]
         if rows:
             lines = [
-                ("GOOD", _bounded(each.good, each.good_interval)),
-                ("BAD", _bounded(each.bad, each.bad_interval)),
+                ("GOOD", _bound(each.good, each.good_interval)),
+                ("BAD", _bound(each.bad, each.bad_interval)),
             ]
             items.append(
                 Item(
@@ -108,7 +108,7 @@ def _figure(value: float | None) -> str:
     return "" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _bounded(value: float, bounds: tuple[float, float]) -> str:
+def _bound(value: float, bounds: tuple[float, float]) -> str:
     within = _interval(bounds)
     return f"{_figure(value)} ({within})" if within else _figure(value)
 

@@ -27,18 +27,18 @@ class _Written(io.FileIO):
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise _refused(self._place, error) from error
+            raise _refuse(self._place, error) from error
 
 
-def _opened(path: Path, mode: str, place: Path, *, binary: bool) -> IO[Any]:
+def _open(path: Path, mode: str, place: Path, *, binary: bool) -> IO[Any]:
     try:
         file: Any = io.BufferedWriter(_Written(path, f"{mode}b", place))
     except OSError as error:
-        raise _refused(place, error) from error
+        raise _refuse(place, error) from error
     return file if binary else io.TextIOWrapper(file, encoding="utf-8", newline="\n")
 
 
-def _refused(place: Path, error: OSError) -> OutputError:
+def _refuse(place: Path, error: OSError) -> OutputError:
     return OutputError(f"{place}: cannot write: {error.strerror or error}")
 
 
@@ -59,7 +59,7 @@ def draft(path: str | os.PathLike[str], *, binary: bool = False) -> Iterator[IO[
     hidden = place.parent / f".{secrets.token_hex(8)}.kwsniff"
     if place.is_dir():
         raise OutputError(f"{place} is a directory; give a file name")
-    file = _opened(hidden, "x", place, binary=binary)
+    file = _open(hidden, "x", place, binary=binary)
     try:
         yield file
         if file.closed:
@@ -70,14 +70,14 @@ def draft(path: str | os.PathLike[str], *, binary: bool = False) -> Iterator[IO[
             file.close()
             hidden.replace(place)
         except OSError as error:
-            raise _refused(place, error) from error
+            raise _refuse(place, error) from error
     finally:
         _discard(file, hidden)
 
 
 @contextmanager
 def _through(place: Path, binary: bool) -> Iterator[IO[Any]]:
-    file = _opened(place, "w", place, binary=binary)
+    file = _open(place, "w", place, binary=binary)
     try:
         yield file
     except BaseException:
@@ -87,7 +87,7 @@ def _through(place: Path, binary: bool) -> Iterator[IO[Any]]:
     try:
         file.close()
     except OSError as error:
-        raise _refused(place, error) from error
+        raise _refuse(place, error) from error
 
 
 def _discard(file: IO[Any], hidden: Path) -> None:

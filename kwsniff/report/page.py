@@ -50,13 +50,13 @@ def write_page(
             style=Markup(_resource("page.css")),  # noqa: S704 - our own
             script=Markup(_resource("page.js")),  # noqa: S704 - our own
             library=Markup(_library() if charts else ""),  # noqa: S704 - the library's own
-            data=Markup(embedded(charts)),  # noqa: S704 - escaped by embedded
+            data=Markup(embed(charts)),  # noqa: S704 - escaped by embedded
         )
     )
     file.writelines(page)
 
 
-def embedded(value: Any) -> str:
+def embed(value: Any) -> str:
     """JSON whose texts can neither end nor open an element of HTML: `<`, `>` and `&` are escaped."""
     from bokeh.core.json_encoder import serialize_json
 

@@ -109,7 +109,7 @@ def _item(
     commands: Commands,
     zone: Zone,
 ) -> Item:
-    rows = [row for each in finding.call_ids for row in _of(finding, calls.get(each, ()))]
+    rows = [row for each in finding.call_ids for row in _select_rows(finding, calls.get(each, ()))]
     lines = [("", label(finding.text, 4 * MOST_LETTERS)), ("Do", clean(finding.advice))]
     if finding.first_time is not None:
         lines.append(("When", zone.between(finding.first_time, finding.last_time)))
@@ -155,7 +155,7 @@ def _who(finding: Finding) -> str:
     return f"{finding.confidence}; owner: {finding.blames}"
 
 
-def _of(finding: Finding, rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def _select_rows(finding: Finding, rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     """If several runs have calls with the same number, those within the finding's time."""
     if len(rows) < 2 or finding.first_time is None or finding.last_time is None:
         return rows
@@ -178,7 +178,7 @@ def _row(row: Mapping[str, Any], commands: Commands, zone: Zone) -> list[Cell]:
         number(row["took_ns"], in_time(row["took_ns"])),
         text(_where(row)),
         text(_outcome(row)),
-        text(_listed(frames_of(row))),
+        text(_list_all(frames_of(row))),
         code(commands.show(row["call_id"])),
         code(commands.filter(frames_of(row), row["client_port"])),
     ]
@@ -204,6 +204,6 @@ def _outcome(row: Mapping[str, Any]) -> str:
     return f"{said}: {row['reason'].replace('_', ' ')}" if row["reason"] else said
 
 
-def _listed(frames: Iterable[tuple[int | None, int | None]]) -> str:
+def _list_all(frames: Iterable[tuple[int | None, int | None]]) -> str:
     pairs = [(first, last) for first, last in frames if first is not None]
     return ", ".join(f"{first}" if last in (None, first) else f"{first} to {last}" for first, last in pairs)

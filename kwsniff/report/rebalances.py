@@ -8,7 +8,7 @@ from kwsniff.report.figures import COLOURS, add_hover, timed_figure
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import Span
 from kwsniff.report.words import label, labels
-from kwsniff.tables.words import DERIVED_ENUMS
+from kwsniff.tables.enums import DERIVED_ENUMS
 from kwsniff.texts import clean, in_time, plural
 from kwsniff.zones import Zone
 

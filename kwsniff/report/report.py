@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
+from kwsniff.findings.context import describe_checks
 from kwsniff.findings.evaluate import Finding
-from kwsniff.findings.report import describe_checks
 from kwsniff.report.digest import make_digest
 from kwsniff.report.errors import make_errors
 from kwsniff.report.lag import make_lag
@@ -39,7 +39,7 @@ def write_report(
 ) -> None:
     """Writes the page of `findings` and of the tables that `database` shows.
 
-    `basis` and `not_seen` come from findings/report.py; `capture`: the captures as commands name them, None
+    `basis` and `not_seen` come from findings/context.py; `capture`: the captures as commands name them, None
     for tables; `upgrade`: a release and the rows of its verdicts, if any; `zone`: the time zone of the page.
     """
     span = find_span(database, zone)

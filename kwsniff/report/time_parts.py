@@ -44,8 +44,8 @@ with timed as (
     select epoch_us(request_time) - $begin as first, greatest(total_ns / 1000, 0.001) as took, wait,
         request_transmission_ns + response_transmission_ns as transmission, network_ns as network,
         broker_ns as broker,
-        case when coalesce(behind_wait, 'none') = 'none' then queue_wait_ns else 0 end as line,
-        case when coalesce(behind_wait, 'none') = 'none' then 0 else queue_wait_ns end as line_behind_wait,
+        case when coalesce(queued_behind_wait, 'none') = 'none' then queue_wait_ns else 0 end as line,
+        case when coalesce(queued_behind_wait, 'none') = 'none' then 0 else queue_wait_ns end as line_behind_wait,
         deliberate_wait_ns as waited
     from latency where request_time is not null
 ),

@@ -24,9 +24,9 @@ select client, client_address, broker, count(*) as connections, sum(calls)::bigi
     median(round_trip_ns)::bigint as round_trip_ns,
     sum(client_bytes + broker_bytes)::bigint as bytes,
     sum(client_retransmitted_bytes + broker_retransmitted_bytes)::bigint as again_bytes,
-    count(*) filter ("end" = 'reset') as resets,
+    count(*) filter (ending = 'reset') as resets,
     any_value(client_software_name || ' ' || coalesce(client_software_version, '')) as software,
-    string_agg(distinct vantage, ', ' order by vantage) filter (vantage <> 'unknown') as vantage,
+    string_agg(distinct capture_point, ', ' order by capture_point) filter (capture_point <> 'unknown') as capture_point,
     string_agg(distinct protocol, ', ' order by protocol) as protocols
 from connection
 where protocol in ('kafka', 'tls') or refused or syn_retries > 0
@@ -42,7 +42,7 @@ def make_topology(database: "duckdb.DuckDBPyConnection") -> Section:
     rows = fetch(database, _EDGES, {"most": _MOST})
     if not rows:
         return Section(name="map", title="Clients and brokers", says=("No connections.",))
-    lefts, rights = {_left(row) for row in rows}, {row["broker"] for row in rows}
+    lefts, rights = {_describe_rest(row) for row in rows}, {row["broker"] for row in rows}
     label = f"{plural(len(lefts), 'client')} and {plural(len(rights), 'broker')}."
     left = rows[0]["edges"] - len(rows)
     return Section(
@@ -65,7 +65,7 @@ def make_topology(database: "duckdb.DuckDBPyConnection") -> Section:
     )
 
 
-def _left(row: Mapping[str, Any]) -> str:
+def _describe_rest(row: Mapping[str, Any]) -> str:
     client, address = row["client"] or "", row["client_address"]
     return str(address) if client == address else f"{client} {address}"
 
@@ -89,7 +89,7 @@ def _map(rows: Sequence[Mapping[str, Any]]) -> Any:
     from bokeh.models import FixedTicker, LinearAxis
     from bokeh.plotting import figure
 
-    lefts = list(dict.fromkeys(_left(row) for row in rows))
+    lefts = list(dict.fromkeys(_describe_rest(row) for row in rows))
     rights = list(dict.fromkeys(row["broker"] for row in rows))
     tall = max(len(lefts), len(rights))
     left, right = _heights(lefts, tall), _heights(rights, tall)
@@ -134,13 +134,13 @@ def _draw_edges(
         line_alpha=0.8,
         source={
             "x0": [0] * len(rows),
-            "y0": [left[_left(row)] for row in rows],
+            "y0": [left[_describe_rest(row)] for row in rows],
             "x1": [1] * len(rows),
             "y1": [right[row["broker"]] for row in rows],
             "colour": [_colour(row) for row in rows],
             "dash": ["dashed" if row["refused"] else "solid" for row in rows],
             "wide": [1.5 + math.log10(1 + row["calls"]) for row in rows],
-            "who": [clean(_left(row)) for row in rows],
+            "who": [clean(_describe_rest(row)) for row in rows],
             "broker": [row["broker"] for row in rows],
             "calls": [f"{row['calls']:,} on {row['connections']:,} connections" for row in rows],
             "far": [in_time(row["round_trip_ns"]) or "not seen" for row in rows],
@@ -185,7 +185,7 @@ def _table(rows: Sequence[Mapping[str, Any]], left: int) -> Table:
                 number(row["refused"]),
                 number(row["syn_retries"]),
                 number(row["resets"]),
-                text((row["vantage"] or "not known").replace("_", " ")),
+                text((row["capture_point"] or "not known").replace("_", " ")),
                 text(row["protocols"]),
             ]
             for row in rows

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, runtime_checkable
 
 from kwsniff.errors import CaptureError, UsageError
-from kwsniff.temporary import kept_in, temporary_folder
+from kwsniff.temporary import temporary_folder, translate_errors
 
 _PIECE: Final = 1 << 20
 
@@ -57,14 +57,14 @@ def as_paths(given: Given | Sequence[Given]) -> Iterator[list[str | os.PathLike[
         for place, one in enumerate(each):
             if id(one) not in paths:
                 copy = Path(folder, str(place))
-                paths[id(one)] = _copied(one, copy, place) if isinstance(one, Readable) else one
+                paths[id(one)] = _copy(one, copy, place) if isinstance(one, Readable) else one
         yield [paths[id(one)] for one in each]
 
 
-def _copied(file: Readable, copy: Path, place: int) -> Copied:
+def _copy(file: Readable, copy: Path, place: int) -> Copied:
     name = getattr(file, "name", None)
     shown = os.fspath(name) if isinstance(name, str | os.PathLike) else f"file object {place + 1}"
-    with kept_in(copy), copy.open("wb") as out:
+    with translate_errors(copy), copy.open("wb") as out:
         while piece := _read(file, shown):
             out.write(piece)
     return Copied(str(copy), shown)

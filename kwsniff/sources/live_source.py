@@ -50,13 +50,13 @@ class LiveSource(Protocol):
         """Maximum delay of a packet from the wire to the reader, including that of a busy machine."""
         return 500_000_000
 
-    def reached(self, read: int, last: int | None, silent_ns: int) -> int | None:
+    def find_watermark(self, read: int, last: int | None, silent_ns: int) -> int | None:
         """The time (nanoseconds since the epoch) before which all packets have been delivered, as far as
         known. `read`: bytes read by now; `last`: time of the last packet in them; `silent_ns`: time since
         the last bytes."""
         return max(last or 0, time.time_ns() - self.delay_ns)
 
-    def told(self, facts: Mapping[str, Any]) -> None:
+    def add_facts(self, facts: Mapping[str, Any]) -> None:
         """Takes the facts from closing the capture."""
         return
 

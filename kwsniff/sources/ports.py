@@ -9,7 +9,7 @@ from kwsniff.errors import UsageError
 def check_ports(ports: int | Iterable[int]) -> tuple[int, ...]:
     """Several ports, or one; also numpy integers. Raises UsageError for an invalid port."""
     several = isinstance(ports, Iterable) and not isinstance(ports, str)
-    return tuple(map(_checked, ports if several else (ports,)))  # type: ignore[arg-type]
+    return tuple(map(_check, ports if several else (ports,)))  # type: ignore[arg-type]
 
 
 class AskedPorts:
@@ -24,7 +24,7 @@ class AskedPorts:
         self.absent.difference_update(ports)
 
 
-def _checked(port: object) -> int:
+def _check(port: object) -> int:
     try:
         number = index(port)  # type: ignore[arg-type]
     except TypeError:

@@ -100,7 +100,7 @@ class Replay(LiveSource):
         """See LiveSource."""
         return self.ending is None
 
-    def reached(self, read: int, last: int | None, silent_ns: int) -> int | None:
+    def find_watermark(self, read: int, last: int | None, silent_ns: int) -> int | None:
         """See LiveSource."""
         if last is None:
             return None
@@ -112,7 +112,7 @@ class Replay(LiveSource):
         now = begin + int((time.monotonic() - at) * self._speed * 1e9)
         return max(last, now if self._next is None else min(now, self._next))
 
-    def told(self, facts: Mapping[str, Any]) -> None:
+    def add_facts(self, facts: Mapping[str, Any]) -> None:
         """See LiveSource."""
         self.times.take(facts)
 
@@ -138,7 +138,7 @@ class Replay(LiveSource):
 
     def _pass_on(self) -> None:
         try:
-            pieces = paced(self._capture.buffers()) if self._speed else _whole(self._capture.buffers())
+            pieces = pace(self._capture.buffers()) if self._speed else _whole(self._capture.buffers())
             for data, first in pieces:
                 if not self._await(first):
                     break
@@ -186,7 +186,7 @@ def _whole(buffers: Iterable[memoryview]) -> Iterator[Piece]:
         yield bytes(buffer), None
 
 
-def paced(buffers: Iterable[memoryview]) -> Iterator[Piece]:
+def pace(buffers: Iterable[memoryview]) -> Iterator[Piece]:
     """The bytes of a capture in pieces of complete records, of 20 ms or less; other bytes and incomplete
     records are unchanged."""
     head, rest = b"", bytearray()

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Final, NamedTuple
 
-from kwsniff.core.capture.packet_places import PacketPlaces
+from kwsniff.core.capture.packet_offsets import PacketPlaces
 from kwsniff.sources.files import CaptureFile
 
 SECTION, INTERFACE, OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET = 0x0A0D0D0A, 1, 2, 3, 6
@@ -75,9 +75,9 @@ class _Chooser:
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
-        self._frames = {key: _merged(spans) for key, spans in wanted.frames.items()}
-        self._times = {key: _merged(spans) for key, spans in wanted.times.items()}
-        self._any = _merged(
+        self._frames = {key: _merge(spans) for key, spans in wanted.frames.items()}
+        self._times = {key: _merge(spans) for key, spans in wanted.times.items()}
+        self._any = _merge(
             (first - _FRAGMENTS, last) for spans in wanted.frames.values() for first, last in spans
         )
         self._greeting: set[int] = set()
@@ -109,7 +109,7 @@ class _Chooser:
         return False
 
 
-def _merged(spans: Iterable[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+def _merge(spans: Iterable[tuple[int, int]]) -> Sequence[tuple[int, int]]:
     merged: list[tuple[int, int]] = []
     for first, last in sorted(spans):
         if merged and first <= merged[-1][1]:

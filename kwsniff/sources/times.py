@@ -61,9 +61,9 @@ class Moment:
                 f"{self.said}: the capture has no packet time to count from; give a date and time"
             )
         if self.kind == "before":
-            return _bounded(known - self.nanoseconds)
+            return _bound(known - self.nanoseconds)
         if self.kind == "after":
-            return _bounded(known + self.nanoseconds)
+            return _bound(known + self.nanoseconds)
         return _calendar(f"{self.zone.at(known):%Y-%m-%d}T{self.said}", self.zone)
 
 
@@ -81,7 +81,7 @@ def parse_moment(given: str | datetime | timedelta | Moment, name: str, zone: Zo
         return Moment(str(given), "after" if span >= 0 else "before", abs(span))
     if isinstance(given, datetime):
         spare = int(getattr(given, "nanosecond", 0))  # pandas has them
-        return Moment(given.isoformat(), "at", _bounded(_since_epoch(given) + spare))
+        return Moment(given.isoformat(), "at", _bound(_since_epoch(given) + spare))
     if not isinstance(given, str):
         raise UsageError(f"{name} {given!r} must be a text, a datetime or a timedelta")
     text = given.strip()
@@ -97,7 +97,7 @@ def _parse(text: str, zone: Zone) -> Moment:
         return Moment(text, "after" if steps[1] == "+" else "before", round(span), zone)
     if _EPOCH_TEXT.fullmatch(text):
         unit = _EPOCH_UNITS.get(len(text), _SECOND) if "." not in text else _SECOND
-        return Moment(text, "at", _bounded(round(Fraction(text) * unit)), zone)
+        return Moment(text, "at", _bound(round(Fraction(text) * unit)), zone)
     if _TIME_OF_DAY.match(text):
         text = text if text[2:3] == ":" else f"0{text}"
         _calendar(f"2026-11-20T{text}", zone)
@@ -110,16 +110,16 @@ def _calendar(text: str, zone: Zone) -> int:
     text = _OFFSET.sub(lambda found: "Z" if found[1] == "UTC" else found[1], text)
     found = _FRACTION.fullmatch(text)  # datetime has six digits of it
     if found is None:
-        return _bounded(_since_epoch(datetime.fromisoformat(text), zone))
+        return _bound(_since_epoch(datetime.fromisoformat(text), zone))
     time = datetime.fromisoformat(found[1] + (found[3] or "").strip())
-    return _bounded(_since_epoch(time, zone) + int(found[2][:9].ljust(9, "0")))
+    return _bound(_since_epoch(time, zone) + int(found[2][:9].ljust(9, "0")))
 
 
 def _since_epoch(time: datetime, zone: Zone = UTC_ZONE) -> int:
     return (zone.read(time) - _EPOCH) // timedelta(microseconds=1) * 1000
 
 
-def _bounded(nanoseconds: int) -> int:
+def _bound(nanoseconds: int) -> int:
     """As the core's times: from 1970 to 2262."""
     return max(0, min(nanoseconds, _LAST))
 
@@ -141,7 +141,7 @@ class TimeRange:
         if first and second and first.kind == second.kind and first.kind != "time_of_day":
             sign = -1 if first.kind == "before" else 1
             if sign * first.nanoseconds >= sign * second.nanoseconds:
-                raise self._turned()
+                raise self._turn()
 
     def __bool__(self) -> bool:
         return self._asked != (None, None)
@@ -158,7 +158,7 @@ class TimeRange:
             None if moment is None else moment.resolve(first, last) for moment in self._asked
         )
         if self.since is not None and self.until is not None and self.since >= self.until:
-            raise self._turned()
+            raise self._turn()
 
     def take(self, facts: Mapping[str, Any]) -> None:
         """Takes the facts from closing a capture."""
@@ -179,7 +179,7 @@ class TimeRange:
         span = zone.between(min(self._times), max(self._times))
         return f"no packets {' and '.join(asked)}; the captures cover {span}"
 
-    def _turned(self) -> UsageError:
+    def _turn(self) -> UsageError:
         since, until = (moment.said for moment in self._asked if moment)
         return UsageError(f"since {since} is not before until {until}")
 

@@ -13,8 +13,8 @@ from typing import Final
 import pyarrow as pa
 
 from kwsniff.errors import UsageError
+from kwsniff.spark.checkpoint import FOLLOWED
 from kwsniff.spark.parts import NO_DATE, Part, empty_path, part_writer
-from kwsniff.spark.record import FOLLOWED
 from kwsniff.spark.storage import Place
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.tables.write import ROW_GROUP_ROWS
@@ -52,7 +52,7 @@ class Change:
     """Table -> rows that no file has any more."""
 
 
-def tidied(
+def compact_parts(
     output: Place, staging: Place, rules: Rules, *, going: Container[str], ids: Mapping[str, frozenset[str]]
 ) -> Change:
     """What the rules ask of the files in the folder `output`, apart from those that are `going` anyway; new
@@ -71,7 +71,7 @@ def tidied(
             small = [path for path in paths if _may_be_merged(output, table, path)]
             if len(small) >= rules.compact:
                 shown = frozenset().union(*(ids.get(path, frozenset()) for path in small))
-                change.made.append(_merged(output, staging, table, day, small, shown))
+                change.made.append(_merge(output, staging, table, day, small, shown))
                 change.gone += small
     return change
 
@@ -111,7 +111,7 @@ def _may_be_merged(output: Place, table: str, path: str) -> bool:
         return bool(file.schema_arrow.names == arrow_schema(TABLES[table]).names)
 
 
-def _merged(  # noqa: PLR0917
+def _merge(  # noqa: PLR0917
     output: Place, staging: Place, table: str, day: str, paths: Sequence[str], ids: frozenset[str]
 ) -> Part:
     newest = paths[-1].rpartition("/")[2][:8]  # the batch: files sort as they came

@@ -14,17 +14,17 @@ import pyarrow as pa
 
 from kwsniff.analyzers import CORE_OUTPUT, start_analyzer
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.findings.bounds import Figures
+from kwsniff.findings.prefilter.figures import Figures
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.tls import Secrets
-from kwsniff.spark.counted import new_figures, write_figures
-from kwsniff.spark.notes import ONE, Notes, Spans
+from kwsniff.spark.events import ONE, Notes, Spans
 from kwsniff.spark.parts import Part, PartWriter
 from kwsniff.spark.plan import Plan, Planned
-from kwsniff.spark.routed import BucketReader, feed
+from kwsniff.spark.serialization import register
+from kwsniff.spark.shuffle import BucketReader, feed
+from kwsniff.spark.statistics import new_figures, write_figures
 from kwsniff.spark.storage import Place
-from kwsniff.spark.values import known
-from kwsniff.timelines.row_path import RowPath, large_tables, take
+from kwsniff.timelines.row_path import RowPath, large_tables, take_rows
 from kwsniff.timelines.timelines import FOLLOWED, sources_of
 
 _STEP_BYTES: Final = 16 << 20
@@ -53,7 +53,7 @@ class Work:
     """How positions of notes are cut."""
 
 
-@known
+@register
 @dataclass(slots=True)
 class Decoded:
     """What one bucket gave."""
@@ -205,7 +205,7 @@ class Rows:
         self._take(CORE_OUTPUT)
 
     def _take(self, tables: Iterable[str]) -> None:
-        batches = self._path.build_all(take(self.analyzer, tables))
+        batches = self._path.build_all(take_rows(self.analyzer, tables))
         if noted := self._path.note(batches):
             self.notes.add(batches["api_calls"], noted)
         for table, batch in batches.items():

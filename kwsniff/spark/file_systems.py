@@ -69,7 +69,7 @@ def settings_for(spark: "SparkSession | None", uri: str) -> Settings:
 def file_system(uri: str, settings: Settings) -> tuple[Any, str]:
     """A file system of Arrow's, and the URI's path in it. Raises UsageError, OSError."""
     address = _address(uri)
-    return _opened(address.scheme, address.host, settings, os.getpid()), _path(address)
+    return _open(address.scheme, address.host, settings, os.getpid()), _path(address)
 
 
 def _address(uri: str) -> _Address:
@@ -87,7 +87,7 @@ def _path(address: _Address) -> str:
 
 
 @lru_cache(maxsize=16)
-def _opened(scheme: str, host: str, settings: Settings, _process: int) -> Any:
+def _open(scheme: str, host: str, settings: Settings, _process: int) -> Any:
     """One for each process: clients of stores do not live through a fork."""
     opened = _OPENED.get(scheme)
     if opened is None:

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.analysis.marking import twins_anomalies
+from kwsniff.analysis.duplicate_rows import twins_anomalies
 from kwsniff.core.capture.file_splits import capture_facts
-from kwsniff.findings.bounds import Figures
+from kwsniff.findings.prefilter.figures import Figures
 from kwsniff.sources.files import Unread
 from kwsniff.sources.times import TimeRange
-from kwsniff.spark.counted import add_up
 from kwsniff.spark.decode import Decoded, Work
 from kwsniff.spark.inputs import Capture
 from kwsniff.spark.jobs import run_tasks
 from kwsniff.spark.parts import Part, PartWriter, check_file, check_parts, part_writer
 from kwsniff.spark.ranges import Following
 from kwsniff.spark.scan import Walked
+from kwsniff.spark.statistics import merge_figures
 from kwsniff.spark.storage import Place
 from kwsniff.tables.captures import (
     CaptureName,
@@ -34,8 +34,8 @@ from kwsniff.tables.captures import (
 )
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.schema import TABLES, arrow_schema
-from kwsniff.timelines.late_names import late_names
-from kwsniff.timelines.twins import Twins
+from kwsniff.timelines.duplicates.duplicate_connections import Twins
+from kwsniff.timelines.metadata.late_topic_names import late_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,7 +97,7 @@ def write_few(
             if figures:
                 figures.add(table, batch)
     if figures:
-        add_up(figures, work.scratch, following.figures)
+        merge_figures(figures, work.scratch, following.figures)
     return [*following.parts, *writer.close()]
 
 

@@ -16,8 +16,8 @@ from kwsniff.sources.files import STANDARD_INPUT, Found, Unread, find_captures, 
 from kwsniff.sources.order import in_order, look_into_all
 from kwsniff.sources.paths import local_path
 from kwsniff.spark.file_systems import is_uri
+from kwsniff.spark.serialization import register
 from kwsniff.spark.stored_captures import Stores, look_into_store
-from kwsniff.spark.values import known
 
 SPLIT_BYTES: Final = 128 << 20
 """Least size of a split that is not asked for: smaller ones cost more in tasks than they bring."""
@@ -49,7 +49,7 @@ class Capture:
     """Why nothing of it can be read."""
 
 
-@known
+@register
 @dataclass(frozen=True, slots=True)
 class Split:
     """A part of a capture (its number among all): from the first record at or behind `begin` to the first one
@@ -78,7 +78,7 @@ def find_inputs(paths: Sequence[str | os.PathLike[str]], stores: Stores | None =
             raise UsageError(
                 "standard input cannot be distributed to tasks; use kwsniff analyze, or write it to a file"
             )
-    here = [name for path in paths if stores is None or not is_uri(path) for name in _expanded(path)]
+    here = [name for path in paths if stores is None or not is_uri(path) for name in _expand(path)]
     found = find_captures(here) if here else Found([], [])
     looked, unread = look_into_all(found.captures)
     unread[:0] = found.unread
@@ -102,7 +102,7 @@ def find_inputs(paths: Sequence[str | os.PathLike[str]], stores: Stores | None =
     ]
 
 
-def _expanded(path: str | os.PathLike[str]) -> Sequence[str | os.PathLike[str]]:
+def _expand(path: str | os.PathLike[str]) -> Sequence[str | os.PathLike[str]]:
     """What a pattern matches; everything else as it is."""
     name = local_path(path)
     if Path(name).exists() or not has_magic(name):

@@ -43,7 +43,7 @@ def find_java_home() -> str | None:
         return None
     runtime = _packaged_runtime()
     if runtime is not None:
-        return str(_wrapped(runtime))
+        return str(_wrap(runtime))
     if version is not None:
         raise UsageError(f"{program} is Java {version}; {_ADVICE}")
     raise UsageError(
@@ -75,7 +75,7 @@ def _packaged_runtime() -> Path | None:
     return None
 
 
-def _wrapped(java: Path) -> Path:
+def _wrap(java: Path) -> Path:
     """A JAVA_HOME whose `java` drops what this runtime cannot take, made once per user."""
     wrapper = _WRAPPER.format(java=str(java).replace("'", "'\\''"))
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

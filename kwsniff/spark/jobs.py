@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from kwsniff.core.columns.freed import keep_freed_memory
+from kwsniff.core.columns.allocator import keep_freed_memory
 from kwsniff.errors import KwsniffError, OutputError
 from kwsniff.spark.parts import check_file
+from kwsniff.spark.serialization import dump, load
 from kwsniff.spark.storage import Place
-from kwsniff.spark.values import dump, load
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,7 +73,7 @@ def run_tasks(
 ) -> list[Result]:
     """`work` of every item, in order; in `most` tasks, of neighbours, where items are small beside a task.
 
-    Results are what `kwsniff.spark.values` can dump. Raises the KwsniffError of a task, OutputError for what
+    Results are what `kwsniff.spark.serialization` can dump. Raises the KwsniffError of a task, OutputError for what
     else failed.
     """
     if not items:
@@ -90,7 +90,7 @@ def run_tasks(
                 yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([result])], schema=schema)
 
     tasks = spark.range(0, len(items), 1, min(len(items), most or len(items)))
-    rows = collected(tasks.mapInArrow(run, _SCHEMA))
+    rows = collect_rows(tasks.mapInArrow(run, _SCHEMA))
     results: list[Any] = [None] * len(items)
     for row in rows:
         results[row["number"]] = load(row["result"])
@@ -125,7 +125,7 @@ def is_here(spark: "SparkSession | None") -> bool:
         return False
 
 
-def collected(frame: "DataFrame") -> list[Any]:
+def collect_rows(frame: "DataFrame") -> list[Any]:
     """The rows of a DataFrame. Raises OutputError where a task failed too often."""
     try:
         return frame.collect()

@@ -32,7 +32,7 @@ def check_files(place: Place, parts: Iterable[Part]) -> None:
     for part, why in in_threads(lambda part: (part, _wrong(place, part)), parts):
         if why:
             raise OutputError(
-                f"{place.shown(part.path)}: {why}; nothing was published; look at the storage of the output"
+                f"{place.display(part.path)}: {why}; nothing was published; look at the storage of the output"
             )
 
 
@@ -61,7 +61,7 @@ def as_text(manifest: Mapping[str, Any]) -> str:
     return json.dumps(manifest, indent=1) + "\n"
 
 
-def published(place: Place) -> dict[str, Any] | None:
+def read_published(place: Place) -> dict[str, Any] | None:
     """What was published last; None: nothing was. Raises OSError, OutputError."""
     found = False
     for name in (MANIFEST, NEXT):
@@ -74,7 +74,7 @@ def published(place: Place) -> dict[str, Any] | None:
         if isinstance(said, dict) and said.get("version", _VERSION) == _VERSION and "run_id" in said:
             return said
     if found and place.read_text(NEXT) is None:
-        raise OutputError(f"{place.shown(MANIFEST)}: is damaged, or of another version of kwsniff")
+        raise OutputError(f"{place.display(MANIFEST)}: is damaged, or of another version of kwsniff")
     return None
 
 

@@ -16,15 +16,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kwsniff.errors import OutputError
+from kwsniff.spark.serialization import register
 from kwsniff.spark.storage import Place, in_threads
-from kwsniff.spark.values import known
 from kwsniff.tables.arrays import whole_numbers
 from kwsniff.tables.column import TableSchema
-from kwsniff.tables.kernels import kept
-from kwsniff.tables.run import stamped
+from kwsniff.tables.compute import filter_rows
+from kwsniff.tables.run import add_run_id
 from kwsniff.tables.schema import TABLES, arrow_schema, stored_schema
 from kwsniff.tables.write import ROW_GROUP_ROWS, parquet_writer
-from kwsniff.timelines.late_names import shown_ids
+from kwsniff.timelines.metadata.late_topic_names import shown_ids
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +56,7 @@ _NO_DAY: Final = np.iinfo(np.int64).min
 _MOST_OPEN = 64
 
 
-@known
+@register
 @dataclass(frozen=True, slots=True)
 class Part:
     """One complete file, by its path inside the staging folder."""
@@ -110,7 +110,7 @@ class PartWriter:
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
         """Appends rows, given in the table's coded schema."""
-        for date, rows in by_date(table, stamped(table, batch, self._run_id)):
+        for date, rows in by_date(table, add_run_id(table, batch, self._run_id)):
             self._part(table, date).add(rows)
 
     def close(self) -> list[Part]:
@@ -195,7 +195,7 @@ def by_date(table: str, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordB
         yield _date(int(first)), batch
         return
     for day in np.unique(days).tolist():
-        yield _date(day), kept(batch, days == day)
+        yield _date(day), filter_rows(batch, days == day)
 
 
 def _date(day: int) -> str:

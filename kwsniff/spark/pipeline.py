@@ -14,11 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.analysis.given_twice import note_copies
-from kwsniff.analysis.marking import move_repeated
-from kwsniff.analysis.places import Places
+from kwsniff.analysis.capture_points import CapturePoints
+from kwsniff.analysis.duplicate_captures import note_copies
+from kwsniff.analysis.duplicate_rows import move_repeated
 from kwsniff.errors import UsageError
-from kwsniff.findings.tables import with_sources
+from kwsniff.findings.views import with_sources
 from kwsniff.layout.catalog import named_layouts
 from kwsniff.limits import Limits
 from kwsniff.sources.files import BUFFER_BYTES, Unread, opened_capture
@@ -27,29 +27,29 @@ from kwsniff.sources.ports import check_ports
 from kwsniff.sources.times import Given, TimeRange
 from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.spark.aggregates import QUERIES, write_aggregates
-from kwsniff.spark.counted import add_up, new_figures
 from kwsniff.spark.decode import Decoded, Work, decode_bucket
 from kwsniff.spark.delta import LOG, check_delta, write_logs
+from kwsniff.spark.duplicate_rows import absent_ports, mark_parts, twins_among
+from kwsniff.spark.events import Spans
 from kwsniff.spark.file_systems import check_uri, is_uri, settings_for
+from kwsniff.spark.findings import write_findings
 from kwsniff.spark.finish import capture_rows, name_topics, write_few
 from kwsniff.spark.inputs import Capture, Sizes, find_inputs, sizes
 from kwsniff.spark.jobs import cores_of, run_tasks
-from kwsniff.spark.judgement import write_findings
-from kwsniff.spark.lake import check_format
-from kwsniff.spark.marking_parts import absent_ports, mark_parts, twins_among
-from kwsniff.spark.notes import Spans
 from kwsniff.spark.parts import Part, check_parts, write_empty
 from kwsniff.spark.plan import Plan
 from kwsniff.spark.ranges import spans_for
 from kwsniff.spark.scan import places_of, scan_captures
 from kwsniff.spark.staging import Staging, scratch_in
+from kwsniff.spark.statistics import merge_figures, new_figures
 from kwsniff.spark.storage import Place
 from kwsniff.spark.store_staging import StoreStaging
 from kwsniff.spark.stored_captures import Stores, opener_of, stores_of
+from kwsniff.spark.table_formats import check_format
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.captures import unread_row
 from kwsniff.tables.schema import TABLES
-from kwsniff.texts import suggested
+from kwsniff.texts import suggest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,7 +119,7 @@ def run_pipeline(
     if delta:
         check_delta(output)
     vendor, secrets = named_layouts(layouts), Secrets(tls_keylog)  # which say now what is wrong with them
-    spark, captures, stores = _found([paths] if isinstance(paths, str | os.PathLike) else paths, times, spark)
+    spark, captures, stores = _find([paths] if isinstance(paths, str | os.PathLike) else paths, times, spark)
     asked = sizes(captures, cores_of(spark))
     asked = replace(asked, split_bytes=split_bytes or asked.split_bytes, buckets=num_buckets or asked.buckets)
     with _staging(output, spark, form, mode) as staging, scratch_in(scratch, staging, spark) as between:
@@ -142,7 +142,7 @@ def _staging(
     return StoreStaging(place, form=form, mode=mode)
 
 
-def _found(
+def _find(
     paths: Sequence[str | os.PathLike[str]], times: TimeRange, spark: "SparkSession | None"
 ) -> tuple["SparkSession", list[Capture], Stores | None]:
     """The captures, with `times` resolved. Local captures are found before Spark starts, which may then
@@ -173,7 +173,7 @@ def chosen_tables(tables: str | Sequence[str] | None) -> frozenset[str]:
     tables = (tables,) if isinstance(tables, str) else tables
     unknown = [name for name in tables or () if name not in ALL_TABLES]
     if unknown:
-        raise UsageError(f"there is no table {unknown[0]!r}; {suggested(unknown[0], ALL_TABLES)}")
+        raise UsageError(f"there is no table {unknown[0]!r}; {suggest(unknown[0], ALL_TABLES)}")
     return frozenset(ALL_TABLES if tables is None else tables)
 
 
@@ -202,7 +202,7 @@ class _Run:
 
     @property
     def most_twins(self) -> int:
-        return Limits.with_changes(dict(self.limits)).twin_candidates
+        return Limits.with_changes(dict(self.limits)).duplicate_candidates
 
     def all(self, captures: "Sequence[Any]") -> Result:
         scratch = self.scratch
@@ -230,7 +230,7 @@ class _Run:
         places.note(rows, note_copies(rows, [capture.name for capture in readable]))
         self._note(rows, decoded)
         rows += map(unread_row, unread)
-        parts = self._finished(work, decoded, rows, unread, places)
+        parts = self._finish(work, decoded, rows, unread, places)
         facts = {
             "buckets": work.num_buckets,
             "splits": sum(map(len, walks)),
@@ -242,13 +242,13 @@ class _Run:
         result = self._complete(parts, rows, unread, facts, work.tables)
         return replace(result, absent_ports=absent)
 
-    def _finished(
+    def _finish(
         self,
         work: Work,
         decoded: Sequence[Decoded],
         captures: list[dict[str, Any]],
         unread: list[Unread],
-        places: Places,
+        places: CapturePoints,
     ) -> list[Part]:
         """The parts of all tables: those of tasks, as all buckets together have them, and the driver's."""
         folder = self.staging.place
@@ -258,7 +258,7 @@ class _Run:
         move_repeated(captures, twins)
         figures = new_figures() if "findings" in work.tables else None
         if figures:
-            add_up(figures, work.scratch, [each.figures for each in decoded])
+            merge_figures(figures, work.scratch, [each.figures for each in decoded])
         parts += write_few(self.spark, work, captures, unread, decoded, twins=twins, figures=figures)
         topics = {key: name for each in decoded for key, name in each.topics.items()}
         named = name_topics(self.spark, parts, topics, root=folder, staging=folder)

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.ipc
 
-from kwsniff.analysis.places import Places
+from kwsniff.analysis.capture_points import CapturePoints
 from kwsniff.errors import CaptureError
 from kwsniff.spark.inputs import Capture
 from kwsniff.spark.parts import check_file
-from kwsniff.spark.routed import PacketFile, Stretch
 from kwsniff.spark.scan import Walked
+from kwsniff.spark.shuffle import PacketFile, Stretch
 from kwsniff.spark.storage import Place
 
 _CAPTURES = pa.schema(
@@ -58,7 +58,11 @@ class Plan:
 
     @classmethod
     def write(
-        cls, folder: Place, captures: Sequence[Capture], walks: Sequence[Sequence[Walked]], places: Places
+        cls,
+        folder: Place,
+        captures: Sequence[Capture],
+        walks: Sequence[Sequence[Walked]],
+        places: CapturePoints,
     ) -> "Plan":
         """Raises CaptureError for a capture of which nothing was walked."""
         made = cls(folder, uuid.uuid4().hex)
@@ -77,7 +81,7 @@ class Plan:
                     for each in walk.stretches
                 )
             name = os.fsencode(capture.name)
-            told = capture.head, walked[-1].scan.stop, len(stretches) - before, places.of(capture.name)
+            told = capture.head, walked[-1].scan.stop, len(stretches) - before, places.find(capture.name)
             read.append((name, *told))
         listed: list[tuple[Any, ...]] = [
             (os.fsencode(each.path), each.size, each.index_size) for each in files

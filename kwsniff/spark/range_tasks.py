@@ -10,31 +10,31 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.spark.counted import new_figures, write_figures
 from kwsniff.spark.decode import Work
+from kwsniff.spark.events import OFFSETS_NOTED
 from kwsniff.spark.jobs import Items
-from kwsniff.spark.merged_notes import merged
-from kwsniff.spark.notes import OFFSETS_NOTED
+from kwsniff.spark.merged_events import merge_events
 from kwsniff.spark.parts import Part, PartWriter
-from kwsniff.spark.values import dump, known
+from kwsniff.spark.serialization import dump, register
+from kwsniff.spark.statistics import new_figures, write_figures
 from kwsniff.timelines.committed_lag import Commits, End
 from kwsniff.timelines.details import PLACE
-from kwsniff.timelines.evidence import NO_TIME
-from kwsniff.timelines.held_texts import HeldTexts
-from kwsniff.timelines.leaders import Change, Copies
-from kwsniff.timelines.meetings import Meetings
+from kwsniff.timelines.duplicates.duplicate_connections import Twin, Twins
+from kwsniff.timelines.memory_budget import Room
+from kwsniff.timelines.metadata.leaders import Change, Copies
+from kwsniff.timelines.metadata.topic_names import News
 from kwsniff.timelines.offsets import NO_OFFSETS
-from kwsniff.timelines.proven_waits import ProvenWaits
-from kwsniff.timelines.room import Room
 from kwsniff.timelines.timelines import HELD, Noted, without_twins
-from kwsniff.timelines.topic_names import News
-from kwsniff.timelines.twins import Twin, Twins
-from kwsniff.timelines.verdicts import Verdicts
+from kwsniff.timelines.waits.attribution import ProvenWaits
+from kwsniff.timelines.waits.evidence import NO_TIME
+from kwsniff.timelines.waits.group_waits import Meetings
+from kwsniff.timelines.waits.pending_texts import HeldTexts
+from kwsniff.timelines.waits.verdicts import Verdicts
 
 _ROWS: Final = 1 << 15
 
 
-@known
+@register
 class Range(NamedTuple):
     """Spans from `first` to before `last`. Waits are followed from `front` on, where there are any (`waits`),
     at the time `clock`; `ends`: how far partitions reached that it commits, as (partition, end)."""
@@ -47,7 +47,7 @@ class Range(NamedTuple):
     ends: Sequence[tuple[Any, ...]] = ()
 
 
-@known
+@register
 class Common(NamedTuple):
     """The common input of all tasks: the driver's facts on all calls."""
 
@@ -60,7 +60,7 @@ class Common(NamedTuple):
     changes: list[list[Any]]
     """As Leaders have them."""
 
-    def of(self, own: Range) -> list[str]:
+    def find_files(self, own: Range) -> list[str]:
         """The files that a range needs; without waits, only those of offsets."""
         return [path for path in self.paths if own.waits or path.endswith(OFFSETS_NOTED)]
 
@@ -69,7 +69,7 @@ class Common(NamedTuple):
         return Twins({number: Twin(number, None) for number in self.twins})
 
 
-@known
+@register
 @dataclass(slots=True)
 class Surveyed:
     """What there is in a range. `path`: a file with its ends, and the partitions that it commits."""
@@ -81,7 +81,7 @@ class Surveyed:
     """And the latest end of a call."""
 
 
-@known
+@register
 @dataclass(slots=True)
 class Followed:
     """What a range gave; `left_out` for want of room."""
@@ -99,13 +99,13 @@ def survey_range(number: int, *, work: Work, ranges: Items, common: Items) -> Su
     wanted: set[tuple[str, int]] = set()
     events = np.zeros(work.spans.number, np.int64)
     clocks = np.full(work.spans.number, NO_TIME, np.int64)
-    for notes in merged(work.scratch, told.of(own), own.first, own.last):
+    for notes in merge_events(work.scratch, told.find_files(own), own.first, own.last):
         calls, offsets, timed = without_twins(notes, twins)
         part = NO_OFFSETS if offsets is None else offsets
         if part.num_rows:
             wanted.update(commits.note(part))
         for places, ends in waits.events(calls, part, timed) if own.waits else ():
-            spans = work.spans.of(places)
+            spans = work.spans.find(places)
             events += np.bincount(spans, minlength=len(events))
             np.maximum.at(clocks, spans, ends)
     path = f"{uuid.uuid4().hex}.ends"
@@ -137,7 +137,7 @@ class _Follower:
         self.room = Room()
         self._own = own
         self._work = work
-        self._paths = told.of(own)
+        self._paths = told.find_files(own)
         self._twins = told.without()
         catalog = load_catalog(work.layouts or "")
         self._copies = Copies(Change(*each) for each in told.changes)
@@ -170,7 +170,7 @@ class _Follower:
         yield from self._rows(0)
 
     def _notes(self, first: int, last: int) -> Iterator[Noted]:
-        return merged(self._work.scratch, self._paths, first, last) if first < last else iter(())
+        return merge_events(self._work.scratch, self._paths, first, last) if first < last else iter(())
 
     def _news_before(self, span: int) -> list[News]:
         place = span * self._work.spans.packets

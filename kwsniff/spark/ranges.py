@@ -19,21 +19,22 @@ import pyarrow as pa
 
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.spark.decode import Work
+from kwsniff.spark.events import CALLS, Spans
+from kwsniff.spark.events import OFFSETS_NOTED as OFFSETS
+from kwsniff.spark.events import TIMED_ROWS as TIMED
 from kwsniff.spark.jobs import Items, run_tasks
-from kwsniff.spark.merged_notes import merged, read_index
-from kwsniff.spark.notes import CALLS, Spans
-from kwsniff.spark.notes import OFFSETS_NOTED as OFFSETS
-from kwsniff.spark.notes import TIMED_ROWS as TIMED
+from kwsniff.spark.merged_events import merge_events, read_index
 from kwsniff.spark.parts import Part, check_file, check_parts
 from kwsniff.spark.range_tasks import Common, Range, Surveyed, follow_range, survey_range
-from kwsniff.spark.values import load
+from kwsniff.spark.serialization import load
 from kwsniff.tables.arrays import Numbers
-from kwsniff.timelines import committed_lag, evidence
+from kwsniff.timelines import committed_lag
 from kwsniff.timelines.committed_lag import End, Place, later
-from kwsniff.timelines.leaders import Change
+from kwsniff.timelines.duplicates.duplicate_connections import Twins
+from kwsniff.timelines.metadata.leaders import Change
+from kwsniff.timelines.metadata.topic_names import News
 from kwsniff.timelines.timelines import Noted, Timelines, without_twins
-from kwsniff.timelines.topic_names import News
-from kwsniff.timelines.twins import Twins
+from kwsniff.timelines.waits import evidence
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +73,7 @@ class Following:
         """Batches of the tables in FOLLOWED, of the notes of all buckets but those about twins."""
         timelines, rows = self._timelines, self._rows()
         if sum(int(each.sum()) for each in rows.values()) < WORTH_ROWS:
-            for notes in self._merged(self._paths):
+            for notes in self._merge(self._paths):
                 timelines.add(notes)
                 yield from timelines.take(_ROWS)
         else:
@@ -90,8 +91,8 @@ class Following:
                     rows[kind] += read_index(file).rows
         return rows
 
-    def _merged(self, paths: Sequence[str]) -> Iterator[Noted]:
-        return (without_twins(notes, self._twins) for notes in merged(self._work.scratch, paths))
+    def _merge(self, paths: Sequence[str]) -> Iterator[Noted]:
+        return (without_twins(notes, self._twins) for notes in merge_events(self._work.scratch, paths))
 
     def _in_ranges(self, rows: Mapping[str, Numbers]) -> Iterator[tuple[str, pa.RecordBatch]]:
         timelines, waits = self._timelines, bool(rows[TIMED].any())
@@ -100,7 +101,7 @@ class Following:
         news: list[News] = []
         changes: list[Change] = []
         timelines.leaders.changes = changes
-        for notes in self._merged([path for path in self._paths if path.endswith(CALLS)]):
+        for notes in self._merge([path for path in self._paths if path.endswith(CALLS)]):
             news += timelines.add_calls(notes.calls)
             yield from timelines.take(_ROWS)
         own = self._from_where(ranges, surveyed, rows[TIMED], news)

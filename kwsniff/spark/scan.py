@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kwsniff.analysis.places import Places, find_places, joined, samples_of_each
+from kwsniff.analysis.capture_points import CapturePoints, find_places, join_samples, samples_of_each
 from kwsniff.core.capture.file_splits import Scan, find_record, meet
-from kwsniff.core.capture.routing import Router
+from kwsniff.core.capture.partitioner import Router
 from kwsniff.errors import CaptureError
 from kwsniff.sources.files import Opener, opened_capture
 from kwsniff.sources.times import TimeRange
 from kwsniff.spark.inputs import Capture, Split, share_out
 from kwsniff.spark.jobs import Items, is_here, run_tasks
-from kwsniff.spark.routed import PacketFile, PacketWriter, Stretch
+from kwsniff.spark.serialization import register
+from kwsniff.spark.shuffle import PacketFile, PacketWriter, Stretch
 from kwsniff.spark.storage import Place
 from kwsniff.spark.stored_captures import Stores, opener_of
-from kwsniff.spark.values import known
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,10 +31,10 @@ READ_BYTES: Final = 8 << 20
 _REST_BYTES: Final = 1 << 18  # bytes read at a time of a record that continues after its split
 _LEAST_NAMED: Final = 1 << 15  # bytes side by side: a request of its own is cheaper than a copy
 _FEW_BUCKETS: Final = 8  # each may read all of what lies in memory for less than a copy costs
-known(Scan)
+register(Scan)
 
 
-@known
+@register
 @dataclass(slots=True)
 class Walked:
     """Facts from a walk over a split, and the location of its packets."""
@@ -49,7 +49,7 @@ class Walked:
     file: PacketFile | None = None
 
 
-@known
+@register
 @dataclass(slots=True)
 class Routed:
     """What one task gives. `bytes_read`: of captures."""
@@ -129,7 +129,7 @@ def _walk_plain(
     least_named: int,
 ) -> tuple[Walked | None, int]:
     """None: no record is known to begin in it."""
-    with _opened(split.name, opener) as file:
+    with _open(split.name, opener) as file:
         begin = split.begin or len(split.head)
         file.seek(begin)
         # To find a record more may be needed than the split has.
@@ -158,7 +158,7 @@ def _walk_plain(
         return Walked(split.capture, router.close(), [], split.size), read
 
 
-def _opened(name: str, opener: Opener | None) -> io.RawIOBase:
+def _open(name: str, opener: Opener | None) -> io.RawIOBase:
     try:
         return opener(name).raw if opener else io.FileIO(name)
     except FileNotFoundError as error:
@@ -208,11 +208,11 @@ def scan_captures(
     return [[walks[number][_key(one)] for one in of_one] for number, of_one in enumerate(scans)], bytes_read
 
 
-def places_of(captures: Sequence[Capture], walks: Sequence[Sequence[Walked]]) -> Places:
+def places_of(captures: Sequence[Capture], walks: Sequence[Sequence[Walked]]) -> CapturePoints:
     """Where the captures were taken, as the packets tell that walks have kept."""
     if len(captures) < 2:
-        return Places()
-    samples = [joined(walk.scan.samples for walk in walked) for walked in walks]
+        return CapturePoints()
+    samples = [join_samples(walk.scan.samples for walk in walked) for walked in walks]
     return find_places([capture.name for capture in captures], samples)
 
 

@@ -22,7 +22,7 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructField, StructType
 
-from kwsniff.analysis.worth_sharing import MOST
+from kwsniff.analysis.parallelism import MOST
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import named_layouts
 from kwsniff.sources.paths import local_path
@@ -31,7 +31,7 @@ from kwsniff.spark.pushdown import Condition, condition
 from kwsniff.tables.run import check_run_id
 from kwsniff.tables.schema import TABLES, arrow_schema, spark_ddl
 from kwsniff.temporary import temporary_folder
-from kwsniff.texts import suggested
+from kwsniff.texts import suggest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,7 +71,7 @@ class CaptureSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of these columns; one that takes filters only on request: Spark may refuse it."""
         # By default Spark fails with a reader that takes filters, whatever the query.
-        options = _carried(schema) | {name.lower(): value for name, value in self.options.items()}
+        options = _carry(schema) | {name.lower(): value for name, value in self.options.items()}
         takes_filters = str(options.get("pushdown", "false")).lower() in _TRUE
         if takes_filters and not hasattr(datasource, "Filter"):
             raise UsageError(
@@ -214,7 +214,7 @@ def _carrying(schema: "pa.Schema", options: Mapping[str, str]) -> StructType:
     )
 
 
-def _carried(schema: StructType) -> dict[str, str]:
+def _carry(schema: StructType) -> dict[str, str]:
     """The options of the table that this is the schema of."""
     for field in schema.fields:
         if _CARRIED in field.metadata:
@@ -226,7 +226,7 @@ def table_of(options: Mapping[str, str]) -> str:
     """The table that is asked for. Raises UsageError for one that does not exist."""
     table = options.get("table", "api_calls")
     if table not in TABLES:
-        raise UsageError(f"unknown table {table!r}; {suggested(table, TABLES)}")
+        raise UsageError(f"unknown table {table!r}; {suggest(table, TABLES)}")
     return table
 
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from kwsniff.errors import OutputError
 from kwsniff.sources.paths import local_path
 from kwsniff.spark.file_systems import check_uri, is_uri, settings_for
-from kwsniff.spark.manifest import as_text, check_files, check_same, manifest_of, published
+from kwsniff.spark.manifest import as_text, check_files, check_same, manifest_of, read_published
 from kwsniff.spark.parts import Part
 from kwsniff.spark.storage import Place
 from kwsniff.tables.aggregates import AGGREGATES
-from kwsniff.tables.folder import MANIFEST, Folder, guarded
+from kwsniff.tables.folder import MANIFEST, Folder, translate_errors
 from kwsniff.tables.run import new_run_id
 from kwsniff.tables.schema import TABLES
 
@@ -42,7 +42,7 @@ class Staging:
         _refuse_foreign(self.output)
         self._place.__enter__()
         try:
-            with guarded(self.output):
+            with translate_errors(self.output):
                 (self._place.staging / "scratch").mkdir()
         except BaseException:
             self._place.close()
@@ -70,7 +70,7 @@ class Staging:
         """
         _refuse_foreign(self.output)
         check_files(self.place, parts)
-        with guarded(self.output):
+        with translate_errors(self.output):
             self.keep_only(parts, beside=beside)
             manifest = as_text(manifest_of(self.run, parts, facts))
             (self._place.new / MANIFEST).write_text(manifest, "utf-8")
@@ -98,7 +98,7 @@ def _refuse_foreign(output: Path) -> None:
     if not output.is_dir():
         raise OutputError(f"{output} is a file; choose a folder with -o")
     shown = [path for path in output.iterdir() if not path.name.startswith(".kwsniff")]
-    check_same(str(output), published(Place(str(output))), "parquet")
+    check_same(str(output), read_published(Place(str(output))), "parquet")
     if shown and not (output / MANIFEST).is_file():
         raise OutputError(
             f"{output} has files that kwsniff pipeline did not write; choose a new or empty folder with -o"
@@ -121,7 +121,7 @@ def scratch_in(
     else:
         folder = Path(local_path(given)).absolute()
         place = Place(str(folder))
-        with guarded(folder):
+        with translate_errors(folder):
             (folder / name).mkdir(parents=True)
     try:
         yield place.inside(name)

@@ -49,7 +49,7 @@ class Place:
         """A folder inside."""
         return Place(str(self.folder / name) if self.is_local else f"{self.root}/{name}", self.settings)
 
-    def shown(self, path: str) -> str:
+    def display(self, path: str) -> str:
         """A file inside, as a person names it."""
         return str(self.folder / path) if self.is_local else f"{self.root}/{path}"
 
@@ -66,7 +66,7 @@ class Place:
         In a store no folders are made; here those between the place and the file are.
         """
         if self.is_local:
-            return pa.OSFile(os.fsencode(self._made(path)), "wb")
+            return pa.OSFile(os.fsencode(self._make(path)), "wb")
         files, root = file_system(self.root, self.settings)
         return files.open_output_stream(f"{root}/{path}", compression=None)  # whatever a name ends with
 
@@ -156,21 +156,21 @@ class Place:
         except FileNotFoundError:
             return
 
-    def _made(self, path: str) -> Path:
+    def _make(self, path: str) -> Path:
         """The folders inside are made; the place itself never is: a worker that does not see it says so."""
         for each in reversed(Path(path).parents[:-1]):
             try:
                 (self.folder / each).mkdir(exist_ok=True)
             except FileNotFoundError as error:
-                raise self.unseen() from error
+                raise self.explain_missing() from error
         return self.folder / path
 
     def check(self) -> None:
         """Raises OutputError where a folder that the driver made is not seen."""
         if self.is_local and not self.folder.is_dir():
-            raise self.unseen()
+            raise self.explain_missing()
 
-    def unseen(self) -> OutputError:
+    def explain_missing(self) -> OutputError:
         """What to say then."""
         return OutputError(
             f"{self.folder.parent}: workers do not see the output folder; "

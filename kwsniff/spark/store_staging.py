@@ -2,7 +2,7 @@
 
     URI/_kwsniff.json                      names the files that are the tables (manifest.py)
     URI/<table>/date=.../<run>-*.parquet   those files
-    URI/_kwsniff.claims/  _kwsniff.runs/   the writer (claims.py; folders have locks), unpublished files
+    URI/_kwsniff.claims/  _kwsniff.runs/   the writer (output_lock.py; folders have locks), unpublished files
 
 Tasks write below `_kwsniff.runs/<run>/`. When all files are complete, they are copied to unique names and
 checked; then one small file, the manifest, makes them the tables, and the files of the previous run are
@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import pyarrow as pa
 
 from kwsniff.errors import OutputError
-from kwsniff.spark.claims import Claim
-from kwsniff.spark.lake import kept_of, log_files, placed
-from kwsniff.spark.manifest import check_files, check_same, manifest_of, paths_of, publish, published
+from kwsniff.spark.manifest import check_files, check_same, manifest_of, paths_of, publish, read_published
+from kwsniff.spark.output_lock import Claim
 from kwsniff.spark.parts import Part
 from kwsniff.spark.storage import Place, in_threads
+from kwsniff.spark.table_formats import keep_parts, log_files, place_part
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.folder import Folder
 from kwsniff.tables.run import new_run_id
@@ -51,7 +51,7 @@ class StoreStaging:
             self._claim = Folder(output.folder)
 
     def __enter__(self) -> Self:
-        with told(self.output):
+        with translate_errors(self.output):
             if self.output.is_local:
                 self.output.folder.mkdir(parents=True, exist_ok=True)
             self._refuse_foreign()
@@ -67,7 +67,7 @@ class StoreStaging:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        with told(self.output):
+        with translate_errors(self.output):
             try:
                 self.output.remove_folder(f"{RUNS}/{self.run}")
             finally:
@@ -89,17 +89,17 @@ class StoreStaging:
         """Publishes these files. Raises OutputError, and changes nothing, where one is not what its writer
         said. `beside` is for folders of this machine."""
         assert not [*beside]  # noqa: S101 - who asks has looked
-        with told(self.output):
+        with translate_errors(self.output):
             check_files(self.place, parts)
-            final = [replace(part, path=_named(part.path, self.run)) for part in parts]
+            final = [replace(part, path=_name(part.path, self.run)) for part in parts]
             final = [*in_threads(self._copy, zip(parts, final, strict=True))]
             check_files(self.output, final)
             if isinstance(self._claim, Claim):
                 self._claim.check()
-            before = published(self.output)
+            before = read_published(self.output)
             if self._form != "parquet":
                 log_files(self._form, self._mode, self.output, final, self.run)
-            named = [*final, *kept_of(before, self._mode, final)]
+            named = [*final, *keep_parts(before, self._mode, final)]
             publish(self.output, manifest_of(self.run, named, {"format": self._form, **facts}))
             self._clear(paths_of(before))
 
@@ -108,12 +108,12 @@ class StoreStaging:
 
     def _copy(self, pair: tuple[Part, Part]) -> Part:
         part, target = pair
-        return placed(self._form, self.output, f"{RUNS}/{self.run}/new/{part.path}", target)
+        return place_part(self._form, self.output, f"{RUNS}/{self.run}/new/{part.path}", target)
 
     def _clear(self, before: Container[str] = ()) -> None:
         """Removes files of ours that nothing published names, and what dead runs have left. `before`: the
         files of the run before. Those that an older version of a table has stay."""
-        named = paths_of(published(self.output))
+        named = paths_of(read_published(self.output))
         found = self.output.files()
         if self._form == "parquet":
             mine = [path for path in found if _PUBLISHED.fullmatch(path) or path in before]
@@ -124,7 +124,7 @@ class StoreStaging:
 
     def _refuse_foreign(self) -> None:
         """What is replaced must be ours; a store of other things is left alone."""
-        manifest = published(self.output)
+        manifest = read_published(self.output)
         check_same(self.output.root, manifest, self._form)
         ours = _OURS if manifest else _OURS[:2]
         foreign = [
@@ -139,13 +139,13 @@ class StoreStaging:
             )
 
 
-def _named(path: str, run: str) -> str:
+def _name(path: str, run: str) -> str:
     folder, _, name = path.rpartition("/")
     return f"{folder}/{run}-{name}"
 
 
 @contextmanager
-def told(place: Place) -> "Iterator[None]":
+def translate_errors(place: Place) -> "Iterator[None]":
     """Makes OutputErrors of what a store refuses."""
     try:
         yield

@@ -24,13 +24,7 @@ from kwsniff.sources.files import Unread
 from kwsniff.sources.paths import local_path
 from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.spark.aggregates import write_aggregates
-from kwsniff.spark.compaction import NO_RULES, Rules, tidied
-from kwsniff.spark.finish import name_topics
-from kwsniff.spark.growing import File, Piece, Progress
-from kwsniff.spark.jobs import run_tasks
-from kwsniff.spark.merged_notes import merged
-from kwsniff.spark.parts import Part, PartWriter, check_file, check_parts, empty_path, write_empty
-from kwsniff.spark.record import (
+from kwsniff.spark.checkpoint import (
     Record,
     keep_private,
     load_record,
@@ -38,8 +32,14 @@ from kwsniff.spark.record import (
     save_record,
     save_timelines,
 )
+from kwsniff.spark.compaction import NO_RULES, Rules, compact_parts
+from kwsniff.spark.finish import name_topics
+from kwsniff.spark.jobs import run_tasks
+from kwsniff.spark.merged_events import merge_events
+from kwsniff.spark.parts import Part, PartWriter, check_file, check_parts, empty_path, write_empty
 from kwsniff.spark.storage import Place
 from kwsniff.spark.stream_task import Advanced, Step, advance_bucket
+from kwsniff.spark.tail import File, Piece, Progress
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.captures import account, captures_batch, unread_anomalies, unread_row
 from kwsniff.tables.folder import exchange
@@ -184,7 +184,7 @@ class Stream:
         timelines = load_timelines(
             self.output / saved if saved else None, load_catalog(self.record.settings["layouts"])
         )
-        for batch in merged(self._place_of_files, [path for each in done for path in each.notes]):
+        for batch in merge_events(self._place_of_files, [path for each in done for path in each.notes]):
             timelines.add(batch)
         if finish:
             timelines.finish()
@@ -222,7 +222,7 @@ class Stream:
         new.replaced = [part.path for part in placed if part.table == "captures"]
         old = [part for part in old if part not in again]
         ids = {part.path: part.ids for part in old}
-        change = tidied(output, staging, self._rules, going={*new.removes}, ids=ids)
+        change = compact_parts(output, staging, self._rules, going={*new.removes}, ids=ids)
         placed += change.made
         new.moves = {f"{self._inside}/{part.path}": part.path for part in placed}
         new.removes += change.gone

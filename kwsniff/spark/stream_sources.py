@@ -52,7 +52,7 @@ class Streams:
         self._patterns = tuple(sources)
         self._options = (spark, ports, limits, num_buckets, layouts, tls_keylog, rules)
         self._members: dict[str, Stream] = {}
-        found = sorted(self._found()) if sources else [""]
+        found = sorted(self._find()) if sources else [""]
         try:
             for source in found:
                 self._open(source)
@@ -97,7 +97,7 @@ class Streams:
     def advance(self, most_bytes: int = BATCH_BYTES) -> int:
         """A batch of each source that has something new; how many pieces of files they had."""
         if self._patterns:
-            for source in sorted(self._found() - self._members.keys()):
+            for source in sorted(self._find() - self._members.keys()):
                 self._open(source)
         return sum(member.advance(most_bytes) for member in self._members.values())
 
@@ -134,7 +134,7 @@ class Streams:
         if source:
             self._check_patterns(Path(self._output) / STATE / _PATTERNS)
 
-    def _found(self) -> set[str]:
+    def _find(self) -> set[str]:
         """The sources that there are. Raises UsageError for a capture that none or several have."""
         folder = Path(self._directory)
         found = {pattern for pattern in self._patterns if not pattern.endswith("/")}

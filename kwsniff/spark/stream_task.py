@@ -11,10 +11,10 @@ from kwsniff.core.analyzer import Analyzer
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.tls import Secrets
 from kwsniff.spark.decode import Rows
-from kwsniff.spark.growing import Piece, read
 from kwsniff.spark.parts import Part
+from kwsniff.spark.serialization import register
 from kwsniff.spark.storage import Place
-from kwsniff.spark.values import known
+from kwsniff.spark.tail import Piece, read
 from kwsniff.tables.captures import CaptureName, CaptureRow, capture_row
 from kwsniff.tables.schema import TABLES
 
@@ -30,7 +30,7 @@ class Step:
     finish: bool
 
 
-@known
+@register
 @dataclass(slots=True)
 class Advanced:
     """What it gave."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kwsniff.spark.jobs import collected
+from kwsniff.spark.jobs import collect_rows
 from kwsniff.spark.parts import NO_DATE, Part
+from kwsniff.spark.serialization import dump, load
 from kwsniff.spark.storage import Place
-from kwsniff.spark.values import dump, load
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.column import TableSchema
 from kwsniff.tables.schema import arrow_schema, spark_type
@@ -53,14 +53,14 @@ def write_frame(frame: "DataFrame", name: str, time: str, place: Place) -> list[
     schema = arrow_schema(AGGREGATES[name])
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        parts = [*_written(batches, name, schema, place)]
+        parts = [*_write(batches, name, schema, place)]
         yield pa.RecordBatch.from_pydict({"part": pa.array([dump(part) for part in parts], pa.binary())})
 
     dated = frame.repartition("date").sortWithinPartitions("date", time)
-    return [load(bytes(row["part"])) for row in collected(dated.mapInArrow(write, "part binary"))]
+    return [load(bytes(row["part"])) for row in collect_rows(dated.mapInArrow(write, "part binary"))]
 
 
-def _written(batches: Iterable[pa.RecordBatch], name: str, schema: pa.Schema, place: Place) -> Iterator[Part]:
+def _write(batches: Iterable[pa.RecordBatch], name: str, schema: pa.Schema, place: Place) -> Iterator[Part]:
     """Rows come by their days: one file at a time."""
     place.check()
     date: Any = None

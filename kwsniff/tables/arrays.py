@@ -100,7 +100,7 @@ def words_of(dictionary: pa.Array) -> list[Any]:
     spans = pairwise(ends.tolist())
     values = [str(data[begin:end][:LONGEST_WORD], "utf-8", "ignore") for begin, end in spans]
     for place in long.tolist():
-        values[place] = _shortened(data[ends[place] : ends[place + 1]])
+        values[place] = _shorten(data[ends[place] : ends[place + 1]])
     return values
 
 
@@ -112,7 +112,7 @@ def is_short(words: pa.StringArray) -> bool:
     return bool(ends[-1] - ends[0] <= LONGEST_WORD or (ends[1:] - ends[:-1]).max() <= LONGEST_WORD)
 
 
-def _shortened(text: memoryview) -> str:
+def _shorten(text: memoryview) -> str:
     begin = str(text[:_KEPT_OF_LONG], "utf-8", "ignore")
     return f"{begin}… ({len(text):,} bytes, {blake2b(text, digest_size=6).hexdigest()})"
 

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from kwsniff.sources.files import Unread
-from kwsniff.tables.contents import counted, encapsulations, not_read
+from kwsniff.tables.contents import encapsulations, format_counts, not_read
+from kwsniff.tables.enums import WORDS
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.schema import TABLES
-from kwsniff.tables.words import WORDS
 
 CaptureRow = dict[str, Any]
 
@@ -41,8 +41,8 @@ def capture_row(source: Source, facts: Mapping[str, Any]) -> CaptureRow:
     row: CaptureRow = {column.name: facts.get(column.name) for column in TABLES["captures"].own}
     for reason in ("not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type", "other_time"):
         row[f"skipped_{reason}"] = facts[f"packets_{reason}"]
-    row["not_read"] = counted(not_read(facts))
-    row["encapsulations"] = counted(encapsulations(facts))
+    row["not_read"] = format_counts(not_read(facts))
+    row["encapsulations"] = format_counts(encapsulations(facts))
     row["capture"] = printable(source.name)
     row["compression"] = source.compression
     row["snaplen"] = facts["snaplen"] or None

@@ -55,7 +55,7 @@ COMMITS = TableSchema(
             statistics=True,
         ),
         Column(
-            name="offset",
+            name="committed_offset",
             type="int64",
             doc="Committed offset: the next one to process.",
             source="committed_offset",
@@ -86,7 +86,7 @@ COMMITS = TableSchema(
             name="lag",
             type="int64",
             doc="Lag of the group, in offsets.",
-            source="high_watermark - offset",
+            source="high_watermark - committed_offset",
             null="as high_watermark, or the commit is beyond it: the group's reads were not captured",
             statistics=True,
         ),

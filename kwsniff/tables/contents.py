@@ -53,7 +53,7 @@ def encapsulations(facts: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def counted(numbers: Mapping[str, int]) -> list[str] | None:
+def format_counts(numbers: Mapping[str, int]) -> list[str] | None:
     """`name=number`, most first."""
     ordered = sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
     return [f"{name}={number}" for name, number in ordered if number] or None

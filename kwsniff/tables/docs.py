@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.column import Column, TableSchema
+from kwsniff.tables.enums import WORDS
 from kwsniff.tables.schema import TABLES
-from kwsniff.tables.words import WORDS
 
-EXPLAINED: Final = ("status", "reason", "wait", "vantage", "anomaly", "tcp_event", "icmp_error")
+EXPLAINED: Final = ("status", "reason", "wait", "capture_point", "anomaly", "tcp_event", "icmp_error")
 """Closed lists whose words docs/anomalies.md explains, with what to do; others are on the page of a table."""
 
 _MADE: Final = "<!-- Made by `python -m kwsniff.tables.docs docs`: edit kwsniff/tables/, not this page. -->\n"
@@ -143,7 +143,7 @@ _COLUMNS: Final = ("| column | type | meaning | null | from |", "|---|---|---|--
 
 
 def _table(table: TableSchema, common: dict[_Identity, Column]) -> str:
-    own = _paired([column for column in table.columns if _identity(column) not in common])
+    own = _pair([column for column in table.columns if _identity(column) not in common])
     usual, times = Counter(column.source for column in own).most_common(1)[0]
     if times > 2:
         own = [replace(column, source="") if column.source == usual else column for column in own]
@@ -171,12 +171,12 @@ def _home(enum: str) -> str:
     )
 
 
-def _paired(columns: list[Column]) -> list[Column]:
+def _pair(columns: list[Column]) -> list[Column]:
     """One row for a column of the client and the same column of the broker after it."""
     rows: list[Column] = []
     for column in columns:
         other = rows[-1] if rows else None
-        if other and _swapped(other) == replace(column, derived_from=None, statistics=False):
+        if other and _swap(other) == replace(column, derived_from=None, statistics=False):
             doc = re.sub(r"\bclient('s)?", r"client\1 (broker\1)", other.doc, count=1)
             rows[-1] = replace(other, name=f"{other.name}`, `{column.name}", doc=doc)
         else:
@@ -184,7 +184,7 @@ def _paired(columns: list[Column]) -> list[Column]:
     return rows
 
 
-def _swapped(column: Column) -> Column:
+def _swap(column: Column) -> Column:
     """The same of the broker."""
     texts = {field: getattr(column, field) for field in ("name", "doc", "source", "null")}
     swapped = {field: text and text.replace("client", "broker") for field, text in texts.items()}

@@ -28,7 +28,7 @@ from kwsniff.errors import OutputError
 from kwsniff.tables import journal
 from kwsniff.tables.journal import Journal
 from kwsniff.tables.lock import NAME, STAND_IN, Lock, take_lock
-from kwsniff.temporary import is_temporary, refused
+from kwsniff.temporary import explain_error, is_temporary
 
 MANIFEST: Final = "_kwsniff.json"
 """Marks a folder of the pipeline, with its run and the inputs of its tables."""
@@ -55,7 +55,7 @@ class Folder:
 
     def __enter__(self) -> Self:
         try:
-            with guarded(self.directory):
+            with translate_errors(self.directory):
                 self._lock = self._lock_folder()
                 _settle(self.directory, kept=self._lock.is_kept)
                 self._make_staging()
@@ -83,7 +83,7 @@ class Folder:
 
         Raises OutputError for a system error; the folder is then unchanged.
         """
-        with guarded(self.directory):
+        with translate_errors(self.directory):
             plan = Journal.plan(self.directory, put, remove)
             if plan.names != plan.fresh:
                 journal.keep_on_disk(self.new)
@@ -167,7 +167,7 @@ def settle(directory: str | os.PathLike[str]) -> None:
     folder = Path(directory)
     if not any(_has_journal(staging) for staging in _leftovers(folder)):
         return
-    with guarded(folder):
+    with translate_errors(folder):
         lock = take_lock(folder)
         if lock is not None:
             try:
@@ -177,13 +177,13 @@ def settle(directory: str | os.PathLike[str]) -> None:
 
 
 @contextmanager
-def guarded(directory: Path) -> Iterator[None]:
+def translate_errors(directory: Path) -> Iterator[None]:
     """Turns system errors into OutputErrors."""
     try:
         yield
     except OSError as error:
         if is_temporary(directory):
-            raise refused(directory, error) from error
+            raise explain_error(directory, error) from error
         why = os.strerror(error.errno) if error.errno else str(error).splitlines()[0]
         if directory.exists() and not directory.is_dir():
             why = "not a folder"

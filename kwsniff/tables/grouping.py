@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.tables.arrays import Numbers, in_groups, numbers, valid_rows, whole_numbers, words_of
-from kwsniff.tables.kernels import encoded
+from kwsniff.tables.compute import dictionary_encode
 
 _FEW = 1 << 16  # up to this many combinations a table is faster than a hash
 _MANY = 1 << 62  # more would not fit in 64 bits
@@ -24,12 +24,12 @@ class Groups:
         combined = np.zeros(batch.num_rows, np.int32)
         for name in columns:
             column = batch[name]
-            array = column if pa.types.is_dictionary(column.type) else encoded(column)
+            array = column if pa.types.is_dictionary(column.type) else dictionary_encode(column)
             self._words.append(array.dictionary)
             self._codes.append(whole_numbers(array.indices, null=-1))
             more = len(array.dictionary) + 1
             if possible * more > _MANY:
-                combined, first = _numbered(combined)
+                combined, first = _number(combined)
                 possible = len(first)
             possible *= more
             if possible >= 1 << 31 and combined.dtype != np.int64:
@@ -37,7 +37,7 @@ class Groups:
             combined *= more
             combined += self._codes[-1]
             combined += 1
-        self._group, self._first = _by_place(combined, possible) if possible <= _FEW else _numbered(combined)
+        self._group, self._first = _by_place(combined, possible) if possible <= _FEW else _number(combined)
 
     @property
     def numbers(self) -> Numbers:
@@ -70,9 +70,9 @@ class Groups:
         return iter(np.split(values[order], ends[:-1]))
 
 
-def _numbered(combined: Numbers) -> tuple[Numbers, Numbers]:
+def _number(combined: Numbers) -> tuple[Numbers, Numbers]:
     """The group of each row, and the first row of each group, in the order of these."""
-    coded = encoded(numbers(pa.int64(), combined.astype(np.int64, copy=False)))
+    coded = dictionary_encode(numbers(pa.int64(), combined.astype(np.int64, copy=False)))
     group = whole_numbers(coded.indices, null=0)
     first = np.zeros(len(coded.dictionary), np.int64)
     first[group[::-1]] = np.arange(len(group))[::-1]
@@ -80,7 +80,7 @@ def _numbered(combined: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _by_place(combined: Numbers, possible: int) -> tuple[Numbers, Numbers]:
-    """As `_numbered`, for a small number of values, below `possible`."""
+    """As `_number`, for a small number of values, below `possible`."""
     first = np.full(possible, len(combined), np.int64)
     first[combined[::-1]] = np.arange(len(combined))[::-1]
     codes = np.flatnonzero(first < len(combined))

@@ -126,11 +126,11 @@ def find(staging: Path) -> tuple[Journal, bool] | None:
         except FileNotFoundError:
             continue
         with os.fdopen(descriptor, encoding="utf-8") as file:
-            return _checked(json.load(file)), forward
+            return _check(json.load(file)), forward
     return None
 
 
-def _checked(found: Any) -> Journal:
+def _check(found: Any) -> Journal:
     """Only names inside the folder: a planted journal must not move other files."""
     if not isinstance(found, dict) or found.keys() != {"put", "remove", "fresh"}:
         raise ValueError("no journal")

@@ -24,7 +24,7 @@ LATENCIES = TableSchema(
     name="latencies",
     row="one call whose request and response were both captured whole",
     doc="Latency of calls and its parts. The six parts are never negative and add up to `total_ns`. "
-    "Durations have the capture's full precision and are as seen at the capture point; `vantage` of "
+    "Durations have the capture's full precision and are as seen at the capture point; `capture_point` of "
     "connections estimates that point. Without a handshake or two prompt acknowledgements of the broker "
     "(that of the first captured segment does not count), the network time to the broker is unknown and "
     "stays in `broker_ns`. [Latency breakdown](../latency_breakdown.md) compares the parts with brokers' own "
@@ -63,7 +63,7 @@ LATENCIES = TableSchema(
         _part(
             "queue_wait_ns",
             "Wait at the broker for earlier calls of this connection, which brokers process in order; "
-            "`behind` names the call.",
+            "`queued_behind` names the call.",
         ),
         _part(
             "broker_ns",
@@ -88,14 +88,14 @@ LATENCIES = TableSchema(
             "calls of other connections that ended within a second of it",
         ),
         Column(
-            name="behind",
+            name="queued_behind",
             type="int64",
             doc="`call_id` of the call that caused most of the queue wait.",
             source="order of the calls of the connection",
             null="no queue wait",
         ),
         Column(
-            name="behind_wait",
+            name="queued_behind_wait",
             type="string",
             enum="wait",
             doc="The deliberate wait of that call, if it took at least half of its time; else `none`.",

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kwsniff.tables.column import Column, TableSchema
 from kwsniff.tables.columns import CAPTURE, CLIENT_ID, GROUP_ID, moment
-from kwsniff.tables.coordination import CALL_IDS, REBALANCE_TIMEOUT, SESSION_TIMEOUT
+from kwsniff.tables.groups import CALL_IDS, REBALANCE_TIMEOUT, SESSION_TIMEOUT
 
 MEMBERS = TableSchema(
     name="members",

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.tables.arrays import Numbers, bits, numbers, texts, valid_rows, whole_numbers
-from kwsniff.tables.kernels import taken
+from kwsniff.tables.compute import take_rows
 from kwsniff.tables.schema import DETAILS
 
 CALLS: Final = "api_calls"
@@ -47,7 +47,7 @@ def part_of(rows: pa.RecordBatch, order: bytes) -> Part:
     return Part(rows, np.frombuffer(order, np.int64).reshape(-1, 3))
 
 
-def merged(parts: Sequence[dict[str, Part]], tables: Iterable[str]) -> dict[str, pa.RecordBatch]:
+def merge_parts(parts: Sequence[dict[str, Part]], tables: Iterable[str]) -> dict[str, pa.RecordBatch]:
     """Merges by table; parts of the same analyzer are in order. Rows of details follow their calls.
 
     Removes merged rows from `parts`, to save memory.
@@ -60,9 +60,9 @@ def merged(parts: Sequence[dict[str, Part]], tables: Iterable[str]) -> dict[str,
         if table == DETAILS:
             given = _with_rows(given, calls, places)
         order = _in_order(given)
-        rows = joined([part.rows for part in given])
+        rows = concat_coded([part.rows for part in given])
         del given
-        found[table] = rows if order is None else taken(rows, order)
+        found[table] = rows if order is None else take_rows(rows, order)
         if table == CALLS:
             places = order
     return found
@@ -85,7 +85,7 @@ def _in_order(parts: Sequence[Part]) -> Numbers | None:
     return found
 
 
-def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def concat_coded(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """One batch of several in the coded schema."""
     some = [batch for batch in batches if batch.num_rows]
     if len(some) < 2:
@@ -103,11 +103,11 @@ def _with_rows(parts: Sequence[Part], calls: Sequence[int], order: Numbers | Non
         at = part.rows.schema.get_field_index("row")
         rows = new[whole_numbers(part.rows["row"], null=0) + begin]
         column = numbers(part.rows.schema.field(at).type, rows.astype(np.int64))
-        found.append(part._replace(rows=_replaced(part.rows, at, column)))
+        found.append(part._replace(rows=_replace_column(part.rows, at, column)))
     return found
 
 
-def named(table: str, part: Part, names: Names) -> Part:
+def fill_topic_names(table: str, part: Part, names: Names) -> Part:
     """Rows with topic names that other analyzers had learned before, for ids in `topic` and
     `topics`."""
     if not part.rows.num_rows or table not in NAMED:
@@ -122,7 +122,7 @@ def _name_one(part: Part, names: Names) -> pa.RecordBatch:
     if not topic.null_count:
         return batch
     shown = ids.dictionary.to_pylist()
-    known, new = _learned(shown, names)
+    known, new = _learn(shown, names)
     codes = whole_numbers(ids.indices, null=0)
     there = valid_rows(topic.indices)
     nameless = ~there & valid_rows(ids.indices)
@@ -136,7 +136,7 @@ def _name_one(part: Part, names: Names) -> pa.RecordBatch:
     valid = there | change
     indices = numbers(pa.int32(), own, None if valid.all() else valid)
     column = pa.DictionaryArray.from_arrays(indices, texts(words), safe=False)
-    return _replaced(batch, batch.schema.get_field_index("topic"), column)
+    return _replace_column(batch, batch.schema.get_field_index("topic"), column)
 
 
 def _name_listed(part: Part, names: Names) -> pa.RecordBatch:
@@ -145,7 +145,7 @@ def _name_listed(part: Part, names: Names) -> pa.RecordBatch:
     told = lists.values.dictionary.to_pylist()
     if not any(len(word) == _ID_CHARACTERS for word in told):
         return batch
-    known, new = _learned(told, names)
+    known, new = _learn(told, names)
     codes = whole_numbers(lists.values.indices, null=0)
     ends = np.frombuffer(lists.buffers()[1], np.int32)[lists.offset :][: len(lists) + 1]
     rows = np.repeat(np.arange(len(lists)), np.diff(ends))
@@ -163,10 +163,10 @@ def _name_listed(part: Part, names: Names) -> pa.RecordBatch:
     offsets = pa.py_buffer(np.cumsum([0, *lengths]).astype(np.int32))
     values = pa.DictionaryArray.from_arrays(numbers(pa.int32(), codes[first]), texts(words), safe=False)
     column = pa.Array.from_buffers(lists.type, len(lists), [mask, offsets], children=[values])
-    return _replaced(batch, batch.schema.get_field_index("topics"), column)
+    return _replace_column(batch, batch.schema.get_field_index("topics"), column)
 
 
-def _learned(ids: Sequence[str | None], names: Names) -> tuple[Numbers, list[str | None]]:
+def _learn(ids: Sequence[str | None], names: Names) -> tuple[Numbers, list[str | None]]:
     """For each id its name, and the packet with it."""
     found: list[tuple[str | None, int]] = [names.get(each or "", (None, _NEVER)) for each in ids]
     return np.array([at for _, at in found] or [_NEVER], np.int64), [name for name, _ in found]
@@ -181,7 +181,7 @@ def _with_words(words: Sequence[str], more: Sequence[str | None]) -> tuple[list[
     return list(places), np.array([0 if word is None else places[word] for word in more], np.int32)
 
 
-def _replaced(batch: pa.RecordBatch, at: int, column: pa.Array) -> pa.RecordBatch:
+def _replace_column(batch: pa.RecordBatch, at: int, column: pa.Array) -> pa.RecordBatch:
     columns: list[Any] = list(batch.columns)
     columns[at] = column
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)

@@ -18,7 +18,7 @@ from kwsniff.tables.arrays import (
     words_of,
 )
 from kwsniff.tables.column import Column
-from kwsniff.tables.kernels import kept
+from kwsniff.tables.compute import filter_rows
 from kwsniff.tables.schema import TABLES, coded_schema
 
 Row = Mapping[str, Any]
@@ -36,7 +36,7 @@ def batch_of(table: str, rows: Sequence[Row]) -> pa.RecordBatch:
 
 def _array(column: Column, values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     if column.type == "string":
-        return _coded(values, type_)
+        return _encode(values, type_)
     if column.type == "strings":
         return coded_lists(type_, values)
     if column.type == "integers":
@@ -46,7 +46,7 @@ def _array(column: Column, values: Sequence[Any], type_: pa.DataType) -> pa.Arra
     return plain_values(type_, values)
 
 
-def _coded(values: Sequence[str | None], type_: pa.DictionaryType) -> pa.DictionaryArray:
+def _encode(values: Sequence[str | None], type_: pa.DictionaryType) -> pa.DictionaryArray:
     words = {word: code for code, word in enumerate(dict.fromkeys(v for v in values if v is not None))}
     codes = np.array([0 if value is None else words[value] for value in values], np.int64)
     valid = np.array([value is not None for value in values], np.bool_)
@@ -54,7 +54,7 @@ def _coded(values: Sequence[str | None], type_: pa.DictionaryType) -> pa.Diction
     return pa.DictionaryArray.from_arrays(indices, texts(list(words)), safe=False)
 
 
-def picked(batch: pa.RecordBatch, chosen: Bits, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+def pick(batch: pa.RecordBatch, chosen: Bits, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """Some columns of the selected rows as tuples: texts, integers (times in microseconds), None.
 
     Several times faster than Arrow's own conversion, because each dictionary entry becomes a text only once.
@@ -62,7 +62,7 @@ def picked(batch: pa.RecordBatch, chosen: Bits, names: Sequence[str]) -> Iterato
     if not chosen.any():
         return iter(())
     part = batch.select(list(names))
-    part = part if chosen.all() else kept(part, chosen)
+    part = part if chosen.all() else filter_rows(part, chosen)
     return zip(*(_values(part[name]) for name in names), strict=True)
 
 

@@ -10,12 +10,12 @@ from kwsniff.tables.cluster import API_RANGES, BROKERS, LEADERS
 from kwsniff.tables.column import RUN, Column, TableSchema
 from kwsniff.tables.columns import RUN_ID
 from kwsniff.tables.commits import COMMITS
-from kwsniff.tables.coordination import GROUPS, TRANSACTIONS
 from kwsniff.tables.error_codes import ERROR_CODES
-from kwsniff.tables.judgement import FINDINGS
+from kwsniff.tables.findings import FINDINGS
+from kwsniff.tables.groups import GROUPS, TRANSACTIONS
 from kwsniff.tables.latencies import LATENCIES
 from kwsniff.tables.members import MEMBERS
-from kwsniff.tables.movement import PARTITIONS, RECORD_BATCHES
+from kwsniff.tables.partitions import PARTITIONS, RECORD_BATCHES
 from kwsniff.tables.tcp_events import TCP_EVENTS
 from kwsniff.tables.transport import ANOMALIES, CAPTURES, CONNECTIONS
 
@@ -106,14 +106,14 @@ def coded_schema(table: TableSchema) -> "pa.Schema":
     """
     import pyarrow as pa
 
-    return pa.schema([(column.name, _coded(column)) for column in table.own])
+    return pa.schema([(column.name, _encode(column)) for column in table.own])
 
 
 def stored_schema(table: TableSchema) -> "pa.Schema":
     """The same with the run's column, for rows that leave the run; see run.py."""
     import pyarrow as pa
 
-    return pa.schema([(column.name, _coded(column)) for column in table.columns], for_pandas(table.columns))
+    return pa.schema([(column.name, _encode(column)) for column in table.columns], for_pandas(table.columns))
 
 
 def for_pandas(columns: Sequence[Column]) -> dict[str, str]:
@@ -161,7 +161,7 @@ def _plain(column: Column) -> "pa.DataType":
     return types[column.type]
 
 
-def _coded(column: Column) -> "pa.DataType":
+def _encode(column: Column) -> "pa.DataType":
     import pyarrow as pa
 
     if column.type == "string":

@@ -18,9 +18,9 @@ from kwsniff.tables.columns import (
     SOFTWARE_NAME,
     SOFTWARE_VERSION,
 )
+from kwsniff.tables.enums import WORDS
+from kwsniff.tables.known_end_times import EVIDENCE, OPENING
 from kwsniff.tables.losses import LOSSES, each_side
-from kwsniff.tables.proven_ends import EVIDENCE, OPENING
-from kwsniff.tables.words import WORDS
 
 
 def _both_sides(name: str, doc: str, source: str, unit: str | None = None) -> tuple[Column, Column]:
@@ -58,7 +58,12 @@ CONNECTIONS = TableSchema(
         BROKER_ADDRESS,
         BROKER_PORT,
         _word("protocol", "protocol", "Protocol of the connection.", "first bytes of both directions"),
-        _word("role", "role", "Method that identified the client side.", "TCP flags, contents, ports"),
+        _word(
+            "role_source",
+            "role_source",
+            "Method that identified the client side.",
+            "TCP flags, contents, ports",
+        ),
         _moment("first_time", "Time of the first packet.", _NO_TIME, statistics=True),
         _moment("last_time", "Time of the last packet.", _NO_TIME),
         _count("first_frame", "First packet, as Wireshark counts.", "position of the packet in its capture"),
@@ -95,7 +100,7 @@ CONNECTIONS = TableSchema(
         replace(
             SASL_MECHANISM, source="SaslHandshake request, mechanism", null="no SaslHandshake was captured"
         ),
-        _word("end", "end", "How the connection ended.", "TCP FIN and RST"),
+        _word("ending", "ending", "How the connection ended.", "TCP FIN and RST"),
         *each_side(
             "round_trip_ns",
             "Shortest time from a segment of the {other} to its acknowledgement by the {side}, at "
@@ -105,8 +110,8 @@ CONNECTIONS = TableSchema(
             null="no segment was captured with its acknowledgement",
         ),
         _word(
-            "vantage",
-            "vantage",
+            "capture_point",
+            "capture_point",
             "Estimated capture point.",
             "which side acknowledges faster",
         ),

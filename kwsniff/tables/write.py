@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 
 from kwsniff.errors import OutputError
 from kwsniff.tables.column import TableSchema
-from kwsniff.tables.folder import Folder, guarded
-from kwsniff.tables.run import new_run_id, stamped
+from kwsniff.tables.folder import Folder, translate_errors
+from kwsniff.tables.run import add_run_id, new_run_id
 from kwsniff.tables.schema import TABLES, arrow_schema, for_pandas, stored_schema
 
 ROW_GROUP_ROWS = 1 << 16
@@ -58,7 +58,7 @@ class TableFiles:
         # Equal parts: a small rest would be a separate row group, which costs as much as a large one.
         groups = max(batch.num_rows // ROW_GROUP_ROWS, 1)
         rows = max(-(-batch.num_rows // groups), 1)
-        marked = pa.Table.from_batches([stamped(table, batch, self._run_id)])
+        marked = pa.Table.from_batches([add_run_id(table, batch, self._run_id)])
         self._writers[table].write_table(marked, row_group_size=rows)
 
     def rewrite(self, table: str, change: Callable[[pa.Table], pa.Table]) -> None:
@@ -125,7 +125,7 @@ class TableWriter:
         self._folder = Folder(self.directory)
         self._folder.__enter__()
         try:
-            with guarded(self.directory):
+            with translate_errors(self.directory):
                 staged = {name: self._folder.new / path.name for name, path in self.paths.items()}
                 self._files = TableFiles(staged, run_id or new_run_id())
         except BaseException:
@@ -140,17 +140,17 @@ class TableWriter:
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
         """Appends rows in the table's coded schema; see TableFiles."""
-        with guarded(self.directory):
+        with translate_errors(self.directory):
             self._files.write(table, batch)
 
     def rewrite(self, table: str, change: Callable[[pa.Table], pa.Table]) -> None:
         """Puts every row group written so far through `change`; see TableFiles."""
-        with guarded(self.directory):
+        with translate_errors(self.directory):
             self._files.rewrite(table, change)
 
     def complete(self, tables: Iterable[str]) -> dict[str, Path]:
         """Completes the files of these tables, for computations from them; returns their paths."""
-        with guarded(self.directory):
+        with translate_errors(self.directory):
             self._files.close(tables)
         return {name: self._folder.new / self.paths[name].name for name in tables}
 
@@ -159,7 +159,7 @@ class TableWriter:
         for name in without:
             del self.paths[name]
         try:
-            with guarded(self.directory):
+            with translate_errors(self.directory):
                 self._files.close()
             gone = [f"{name}.parquet" for name in TABLES if name not in self.paths]
             self._folder.commit([path.name for path in self.paths.values()], gone)

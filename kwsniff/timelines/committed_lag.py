@@ -24,11 +24,11 @@ from kwsniff.tables.arrays import (
     whole_numbers,
     words_of,
 )
-from kwsniff.tables.kernels import encoded, kept
+from kwsniff.tables.compute import dictionary_encode, filter_rows
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.timelines.details import PLACE
-from kwsniff.timelines.room import RECORD, SHORT, Room
-from kwsniff.timelines.topic_names import News
+from kwsniff.timelines.memory_budget import RECORD, SHORT, Room
+from kwsniff.timelines.metadata.topic_names import News
 
 MOST_PARTITIONS = 200_000
 """Maximum partitions with a stored end; beyond that, the one with the oldest update is dropped."""
@@ -161,15 +161,15 @@ class Commits:
             del self._ends[next(iter(self._ends))]
 
     def _commit(self, offsets: pa.RecordBatch, commits: Numbers, told: "_Told") -> None:
-        best = _Best(_known(self._ends.get(place) for place in told.places)[:, told.which])
+        best = _Best(_look_up(self._ends.get(place) for place in told.places)[:, told.which])
         best.better(told.before)
         if any(told.others):
             others = (self._ends.get(place) if place else None for place in told.others)
-            best.better(_known(others)[:, told.which])
+            best.better(_look_up(others)[:, told.which])
             best.better(told.beside)
         chosen = np.zeros(offsets.num_rows, np.bool_)
         chosen[commits] = True
-        self.batches.append(self._rows(kept(offsets, chosen), best))
+        self.batches.append(self._rows(filter_rows(offsets, chosen), best))
 
     def _other(self, place: Place) -> Place | None:
         """The same partition under the other kind of topic name."""
@@ -188,7 +188,7 @@ class Commits:
         columns = {
             **{name: rows[name] for name in _TAKEN},
             "api_name": pa.DictionaryArray.from_arrays(numbers(pa.int32(), which.astype(np.int32)), names),
-            "offset": rows["committed"],
+            "committed_offset": rows["committed"],
             "high_watermark": numbers(pa.int64(), best.offset, known),
             "high_watermark_age_ns": numbers(pa.int64(), age, timed),
             "high_watermark_call_id": numbers(pa.int64(), best.call_id, known),
@@ -197,7 +197,7 @@ class Commits:
         return pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
 
 
-def _known(ends: Iterator[End | None]) -> Numbers:
+def _look_up(ends: Iterator[End | None]) -> Numbers:
     """Offset, time, call id of each in rows of an array; offset -1: none."""
     return np.array([end or _NO_END for end in ends], np.int64).T
 
@@ -224,7 +224,7 @@ class _Told:
 
     `places`: the distinct partitions of commits; `which`: the index for each commit; `others`: the same
     partitions under their other name. `before`, `beside`: the highest end before each commit under either
-    name, from `_known`.
+    name, from `_look_up`.
     """
 
     def __init__(
@@ -239,7 +239,7 @@ class _Told:
             by_id = whole_numbers(ids.indices, null=0).astype(np.int64) + len(names.dictionary)
             code = np.where(valid_rows(ids), by_id, code)
         partitions = whole_numbers(offsets["partition"], null=0).astype(np.int64) & _PARTITION
-        self._own, slots = _numbered(same[code] << 32 | partitions)
+        self._own, slots = _number(same[code] << 32 | partitions)
         used, which = np.unique(slots[commits], return_inverse=True)
         self.which: Numbers = which
         self.places = [self._place(key) for key in self._own[used].tolist()]
@@ -278,7 +278,7 @@ class _Told:
         return slot if slot < len(self._own) and self._own[slot] == key else -1
 
 
-def _numbered(keys: Numbers) -> tuple[Numbers, Numbers]:
+def _number(keys: Numbers) -> tuple[Numbers, Numbers]:
     """The distinct keys, sorted, and the index of each row's key."""
     words, partitions = keys >> 32, keys & _PARTITION
     wide = int(partitions.max(initial=0)) + 1
@@ -289,7 +289,7 @@ def _numbered(keys: Numbers) -> tuple[Numbers, Numbers]:
         there[places] = True
         small = np.flatnonzero(there)
         return small // wide << 32 | small % wide, (np.cumsum(there) - 1)[places]
-    coded = encoded(numbers(pa.int64(), keys))
+    coded = dictionary_encode(numbers(pa.int64(), keys))
     own = whole_numbers(coded.dictionary, null=0)
     order = np.argsort(own)
     ranks = np.empty(len(own), np.int64)

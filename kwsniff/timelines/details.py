@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.arrays import Bits, numbers, whole_numbers
-from kwsniff.tables.kernels import kept, taken
+from kwsniff.tables.compute import filter_rows, take_rows
 
 BYTES: Final = ("request", "response")
 PLACE: Final = "place"
@@ -36,11 +36,11 @@ def with_details(
     part = calls.select(list(columns))
     places = numbers(pa.int64(), np.flatnonzero(chosen))
     if not chosen.all():
-        part, found = kept(part, chosen), found[chosen]
+        part, found = filter_rows(part, chosen), found[chosen]
     given = [
         pa.nulls(part.num_rows, pa.dictionary(pa.int32(), pa.binary()))
         if details is None
-        else taken(details[name], np.maximum(found, 0), found >= 0)
+        else take_rows(details[name], np.maximum(found, 0), found >= 0)
         for name in BYTES
     ]
     return pa.RecordBatch.from_arrays([*part.columns, *given, places], names=[*columns, *BYTES, PLACE])
@@ -90,7 +90,7 @@ def _read_anew(catalog: Catalog, api_key: int, api_version: int, data: bytes, di
 _read_once = lru_cache(maxsize=128)(_read_anew)
 
 
-def listed(said: Any, name: str) -> list[Any]:
+def list_elements(said: Any, name: str) -> list[Any]:
     """The elements of an array that may be null or absent."""
     found = said.get(name) if isinstance(said, Mapping) else None
     return found if isinstance(found, list) else []

@@ -13,7 +13,7 @@ from kwsniff.core.columns.passes import follow
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.traits import COMMITTED
 from kwsniff.tables.arrays import Bits, Numbers, numbers, valid_rows, whole_numbers
-from kwsniff.tables.kernels import kept
+from kwsniff.tables.compute import filter_rows
 from kwsniff.timelines.details import PLACE
 
 OFFSETS: Final = pa.schema(
@@ -47,11 +47,11 @@ _COMMITS, _LISTS, _PRODUCES, _FETCHES = 1, 2, 3, 4
 _MOST = 0.75
 
 
-def told(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) -> pa.RecordBatch:
+def extract_offsets(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) -> pa.RecordBatch:
     """What rows of partitions commit and tell; `calls`: the rows of their calls in api_calls."""
     kinds = _roles(catalog)[whole_numbers(partitions["api_key"], null=-1)]
     roles = np.where(whole_numbers(partitions["error_code"], null=-1) == 0, kinds, 0)
-    offset = whole_numbers(partitions["offset"], null=-1)
+    offset = whole_numbers(partitions["requested_offset"], null=-1)
     committed = np.where((roles == _COMMITS) & valid_rows(partitions["group_id"]), offset, -1)
     reached = whole_numbers(partitions["high_watermark"], null=-1)
     base, count = (whole_numbers(partitions[name], null=-1) for name in ("base_offset", "record_count"))
@@ -80,13 +80,13 @@ def told(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) ->
         for values in told if len(left_out) else ():
             values[left_out] = -1
     else:
-        part = kept(part, chosen)
+        part = filter_rows(part, chosen)
         told = [values[chosen] for values in (committed, reached, base, fetched)]
         places = places[chosen]
     columns = {
         **{name: part[name] for name in _OWN},
         PLACE: numbers(pa.int64(), places),
-        "response_end_time": _taken(calls["response_end_time"], places),
+        "response_end_time": _take(calls["response_end_time"], places),
         **{
             name: numbers(pa.int64(), values.astype(np.int64))
             for name, values in zip(_TOLD, told, strict=True)
@@ -107,7 +107,7 @@ def _places(ids: Numbers, wanted: Numbers) -> tuple[Numbers, Bits]:
     return places, ids[places] == wanted
 
 
-def _taken(times: pa.Array, places: Numbers) -> pa.Array:
+def _take(times: pa.Array, places: Numbers) -> pa.Array:
     valid = valid_rows(times)[places] if times.null_count else None
     return numbers(times.type, whole_numbers(times, null=0)[places], valid)
 

@@ -16,8 +16,8 @@ from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.build import Builder, ColumnData
 from kwsniff.tables.schema import DETAILS, TABLES, coded_schema
 from kwsniff.tables.write import ROW_GROUP_ROWS
-from kwsniff.timelines.held_rows import hold_back
-from kwsniff.timelines.timelines import FOLLOWED, HELD, OFFSETS_OF, Noted, noted
+from kwsniff.timelines.timelines import FOLLOWED, HELD, OFFSETS_OF, Noted, extract_events
+from kwsniff.timelines.waits.pending_rows import hold_back
 
 TOGETHER: Final = {"api_calls", HELD, OFFSETS_OF, DETAILS}
 """Taken together: every latency and every partition comes with its call."""
@@ -26,7 +26,7 @@ Columns = Mapping[str, Sequence[ColumnData]]
 """Table -> its columns from the core."""
 
 
-def take(analyzer: Analyzer, tables: Iterable[str]) -> Columns:
+def take_rows(analyzer: Analyzer, tables: Iterable[str]) -> Columns:
     """Takes the rows of `tables` off the analyzer; tables without rows are left out."""
     return {table: analyzer.take(table) for table in tables if analyzer.rows(table)}
 
@@ -69,7 +69,7 @@ class RowPath:
             batches[HELD], timed = hold_back(batches[HELD], calls, self._catalog)
         if calls is None or not self.follows:
             return None
-        return noted(calls, details, batches.get(OFFSETS_OF), self._catalog, timed)
+        return extract_events(calls, details, batches.get(OFFSETS_OF), self._catalog, timed)
 
 
 def public_rows(table: str, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -9,22 +9,24 @@ from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.arrays import Bits, among, valid_rows, whole_numbers
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.schema import DETAILS
-from kwsniff.timelines import cluster, members, rebalances, transactions
-from kwsniff.timelines.cluster import Cluster
+from kwsniff.timelines import transactions
 from kwsniff.timelines.committed_lag import Commits
 from kwsniff.timelines.details import with_details
-from kwsniff.timelines.heartbeats import without_repeats
-from kwsniff.timelines.held_texts import HeldTexts
-from kwsniff.timelines.leaders import Leader, Leaders
-from kwsniff.timelines.members import Member, Members
-from kwsniff.timelines.offsets import NO_OFFSETS, told
-from kwsniff.timelines.proven_waits import ProvenWaits
-from kwsniff.timelines.rebalance import Rebalance
-from kwsniff.timelines.rebalances import Group, Rebalances, group_roles
-from kwsniff.timelines.room import Room
-from kwsniff.timelines.topic_names import News, TopicNames
+from kwsniff.timelines.duplicates.duplicate_connections import Twins
+from kwsniff.timelines.groups import members, rebalances
+from kwsniff.timelines.groups.heartbeats import without_repeats
+from kwsniff.timelines.groups.members import Member, Members
+from kwsniff.timelines.groups.rebalance import Rebalance
+from kwsniff.timelines.groups.rebalances import Group, Rebalances, group_roles
+from kwsniff.timelines.memory_budget import Room
+from kwsniff.timelines.metadata import cluster
+from kwsniff.timelines.metadata.cluster import Cluster
+from kwsniff.timelines.metadata.leaders import Leader, Leaders
+from kwsniff.timelines.metadata.topic_names import News, TopicNames
+from kwsniff.timelines.offsets import NO_OFFSETS, extract_offsets
 from kwsniff.timelines.transactions import Producer, Transaction, Transactions, transaction_roles
-from kwsniff.timelines.twins import Twins
+from kwsniff.timelines.waits.attribution import ProvenWaits
+from kwsniff.timelines.waits.pending_texts import HeldTexts
 
 TIMELINES = ("groups", "members", "transactions", "commits", "brokers", "leaders", "api_ranges")
 HELD = "latencies"
@@ -64,7 +66,7 @@ class Noted(NamedTuple):
     """From `hold_back`, likewise."""
 
 
-def noted(
+def extract_events(
     calls: pa.RecordBatch,
     details: pa.RecordBatch | None,
     partitions: pa.RecordBatch | None,
@@ -73,7 +75,11 @@ def noted(
 ) -> Noted:
     """Prepares a batch of api_calls: the bytes from the core, the partitions of these calls, and their held
     rows of latencies."""
-    offsets = told(calls, partitions, catalog) if partitions is not None and partitions.num_rows else None
+    offsets = (
+        extract_offsets(calls, partitions, catalog)
+        if partitions is not None and partitions.num_rows
+        else None
+    )
     return Noted(with_details(calls, details, relevant(calls, catalog), COLUMNS), offsets, timed)
 
 

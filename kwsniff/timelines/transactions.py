@@ -16,10 +16,10 @@ import pyarrow as pa
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.model import EVERY, Versions
 from kwsniff.tables.arrays import valid_rows
-from kwsniff.tables.rows import picked
+from kwsniff.tables.rows import pick
 from kwsniff.timelines.call_ids import note_call
 from kwsniff.timelines.details import read_request
-from kwsniff.timelines.room import RECORD, SHORT, Room
+from kwsniff.timelines.memory_budget import RECORD, SHORT, Room
 
 MOST_PRODUCERS = 10_000
 """Maximum transactional ids tracked at a time; beyond that, the one idle for longest is closed."""
@@ -203,7 +203,7 @@ class Transactions:
         if not batch.num_rows or batch["transactional_id"].null_count == batch.num_rows:
             return
         columns = (*COLUMNS, "request")
-        for key, version, *values, request in picked(batch, valid_rows(batch["transactional_id"]), columns):
+        for key, version, *values, request in pick(batch, valid_rows(batch["transactional_id"]), columns):
             role, versions = self._roles.get(key, _NO_ROLE)
             if role and (version or 0) in versions:
                 call = Call(role, *values)
@@ -211,9 +211,9 @@ class Transactions:
                     if request is not None and role == INIT:
                         said = read_request(self._catalog, key, version or 0, request)
                         call.timeout_ms = said.get("transaction_timeout_ms")
-                    self.take(call)
+                    self.add_call(call)
 
-    def take(self, call: Call) -> None:
+    def add_call(self, call: Call) -> None:
         """One call with a transactional id."""
         name = call.transactional_id[:LONGEST_NAME]
         # Removed and reinserted, so that the last one is the most recent.

@@ -70,7 +70,7 @@ class DecodedCall:
         for one in filters:
             where = f", in {one['capture']}" if len(filters) > 1 and one["capture"] else ""
             yield f"  Wireshark: {one['filter']}{where}"
-        for part in self._chosen(drawing):
+        for part in self._choose(drawing):
             yield f"  {_title(part, drawing)}"
             if part.message is None:
                 data = part.packet["data"]
@@ -102,10 +102,10 @@ class DecodedCall:
         """The call's messages as JSON values: facts from the capture, then the format of ``kwsniff
         decode``."""
         filters = {"display_filters": self._display_filters(drawing)}
-        for part in self._chosen(drawing):
+        for part in self._choose(drawing):
             yield {**_facts(self.call, part, drawing), **filters, **_contents(part, drawing)}
 
-    def _chosen(self, drawing: Drawing) -> Iterator[Part]:
+    def _choose(self, drawing: Drawing) -> Iterator[Part]:
         for part in self.parts:
             if part.side in drawing.sides:
                 if part.message is not None:
@@ -122,7 +122,7 @@ class Conversation:
         limits = limits or Limits()
         self._most_topics = limits.topic_ids
         # A tree takes a few hundred bytes per field.
-        self._limits = replace(limits, cells=min(limits.cells, limits.shown_fields))
+        self._limits = replace(limits, cells=min(limits.message_fields, limits.shown_fields))
 
     def decode(self, call: Call) -> DecodedCall:
         """Decode the messages of a call, the response with facts from the request."""

@@ -58,7 +58,7 @@ def decode(
     """Decode one message: header and body, without the 4-byte size before it on the wire.
 
     A request contains its API and version; a response has neither, so both are required. After
-    ``limits.cells`` fields reading stops with ``cells_limit``. ``layouts``: a folder of a vendor's layouts in
+    ``limits.message_fields`` fields reading stops with ``cells_limit``. ``layouts``: a folder of a vendor's layouts in
     addition to Kafka's, if no ``catalog`` is given. Raises UsageError for invalid arguments, and never for
     invalid bytes.
     """

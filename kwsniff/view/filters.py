@@ -10,7 +10,7 @@ from kwsniff.core.declared import ENUMS
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.meaning import Meaning
-from kwsniff.texts import suggested
+from kwsniff.texts import suggest
 from kwsniff.view.call import DecodedCall
 from kwsniff.view.capture import Call
 from kwsniff.view.inner import leaves
@@ -179,7 +179,7 @@ def parse_statuses(texts: Sequence[str]) -> frozenset[str]:
     found = [text.strip().lower().replace("-", "_") for text in texts]
     for name in found:
         if name not in ENUMS["status"]:
-            raise UsageError(f"unknown status '{name}'; {suggested(name, ENUMS['status'])}")
+            raise UsageError(f"unknown status '{name}'; {suggest(name, ENUMS['status'])}")
     return frozenset(found)
 
 

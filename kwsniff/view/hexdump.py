@@ -4,7 +4,7 @@ from typing import Final
 
 from kwsniff.view.model import Message
 from kwsniff.view.redact import Redacted
-from kwsniff.view.text import shown
+from kwsniff.view.text import format_value
 
 _WIDTH: Final = 16
 
@@ -15,7 +15,7 @@ def render(message: Message) -> str:
     hidden: set[int] = set()
     for _, node in message.tree.walk():
         if node.is_leaf:
-            starts.setdefault(node.start // _WIDTH, []).append(f"{node.name}={shown(node.value)}")
+            starts.setdefault(node.start // _WIDTH, []).append(f"{node.name}={format_value(node.value)}")
             if isinstance(node.value, Redacted):
                 hidden.update(range(node.start, node.end))
     if message.rest_hidden:

@@ -1,7 +1,7 @@
 """Reads captures as a stream of calls with their messages' bytes, for `kwsniff show`.
 
 The core keeps messages until their call ends, then delivers those of calls that may match. It keeps at most
-`waiting_bytes_total`; beyond that it delivers the oldest request alone, and later its response alone.
+`in_flight_bytes_total`; beyond that it delivers the oldest request alone, and later its response alone.
 """
 
 from collections import Counter
@@ -72,7 +72,7 @@ class CallReader:
         self._closed: Counter[Closed] = Counter()
         self._catalog = catalog or load_catalog()
         limits = limits or Limits()
-        self._most_bytes = limits.waiting_bytes_total
+        self._most_bytes = limits.in_flight_bytes_total
         self._selection = Selection(filters or Filters(), self._catalog)
         self._analyzer = start_analyzer(
             self._catalog, _TABLES, ports=ports, limits=limits.as_dict(), messages=True

@@ -44,7 +44,7 @@ def read_message(
     """Decode one message into a `kind`: header and body, without the 4-byte size before it on the wire.
 
     A request contains its API and version; a response has neither, so both are required. After
-    ``limits.cells`` fields reading stops with ``cells_limit``. Raises UsageError for invalid arguments, and
+    ``limits.message_fields`` fields reading stops with ``cells_limit``. Raises UsageError for invalid arguments, and
     never for invalid bytes.
     """
     catalog = catalog or load_catalog()
@@ -61,7 +61,7 @@ def read_message(
     asked = _Asked(catalog, data, direction, api_key, api_version, limits)
     program = catalog.program(api_key, api_version, direction == "response")
     if program is None:
-        return _unknown(kind, asked, api_key, api_version)
+        return _find_unknown(kind, asked, api_key, api_version)
     message = _run(kind, asked, program)
     if message.error is not None:
         for other in _others(asked, api_key, api_version):
@@ -93,7 +93,7 @@ def _header_program(catalog: Catalog, direction: int, version: int) -> Program:
 
 
 def _run(kind: type[AnyMessage], asked: _Asked, program: Program) -> AnyMessage:
-    cells, status, offset, op = run(program.code, asked.data, max_cells=asked.limits.cells)
+    cells, status, offset, op = run(program.code, asked.data, max_cells=asked.limits.message_fields)
     tree = fold(program, cells, asked.data)
     tree.catalog = asked.catalog
     error = Break(STATUSES[status], tree.break_path(op), offset) if status else None
@@ -111,7 +111,7 @@ def _run(kind: type[AnyMessage], asked: _Asked, program: Program) -> AnyMessage:
     )
 
 
-def _unknown(kind: type[AnyMessage], asked: _Asked, api_key: int, api_version: int) -> AnyMessage:
+def _find_unknown(kind: type[AnyMessage], asked: _Asked, api_key: int, api_version: int) -> AnyMessage:
     is_request = asked.direction == "request"
     api = asked.catalog.apis.get(api_key)
     version = asked.catalog.header_version(api_key, api_version, not is_request)

@@ -93,9 +93,9 @@ class Selection:
         if filters.errors and 0 not in filters.errors:
             _keep(fits, self._may_fail(columns))
         if filters.connection is not None:
-            _keep(fits, self._connected(columns))
+            _keep(fits, self._match_connections(columns))
         if filters.client is not None:
-            _keep(fits, self._named(columns, filters.client))
+            _keep(fits, self._name(columns, filters.client))
         if filters.client_is is not None:
             names = texts(columns["client_id"])
             _keep(fits, (name is None or name == filters.client_is for name in names))
@@ -112,7 +112,7 @@ class Selection:
         message = None if key is None else self._catalog.message(key, RESPONSE)
         return message is None or _has_schemas(message.fields)
 
-    def _connected(self, columns: Mapping[str, Any]) -> Iterator[bool]:
+    def _match_connections(self, columns: Mapping[str, Any]) -> Iterator[bool]:
         wanted = self._filters.connection
         ends = [
             (texts(columns[f"{side}_address"]), nullable(columns[f"{side}_port"]))
@@ -125,7 +125,7 @@ class Selection:
             )
 
     @staticmethod
-    def _named(columns: Mapping[str, Any], wanted: str) -> Iterator[bool]:
+    def _name(columns: Mapping[str, Any], wanted: str) -> Iterator[bool]:
         part = wanted.lower()
         address = texts(columns["client_address"])
         port = nullable(columns["client_port"])

@@ -60,7 +60,7 @@ def _node(node: Node, depth: int, tree: Tree, inner: Mapping[Place, Inner], zone
     if node.is_leaf:
         field = tree.shape.fields[node.op]
         found = inner.get((node.start, node.op))
-        value = f"{node.end - node.start} bytes" if found and found.is_read else shown(node.value)
+        value = f"{node.end - node.start} bytes" if found and found.is_read else format_value(node.value)
         yield f"{margin}{node.name}: {value}{_note(field, node.value, tree, zone)}{_inner_note(found)}"
         if found is not None:
             yield from inner_lines(found, depth + 1, zone)
@@ -119,10 +119,10 @@ def _facts(found: Inner) -> Iterator[str]:
     yield f"{found.facts['bytes']} bytes, {len(found.facts['metrics'])} metrics"
     for metric in found.facts["metrics"]:
         kind, unit = metric["kind"] or "no data", f", in {metric['unit']!r}" if metric["unit"] else ""
-        yield f"  {shown(metric['name'])}: {kind}, {metric['points']} points{unit}, {metric['bytes']} bytes"
+        yield f"  {format_value(metric['name'])}: {kind}, {metric['points']} points{unit}, {metric['bytes']} bytes"
 
 
-def shown(value: Value) -> str:
+def format_value(value: Value) -> str:
     """A leaf's value as text: strings quoted with control characters escaped, long values cut."""
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
@@ -134,7 +134,7 @@ def shown(value: Value) -> str:
     if isinstance(value, bytes):
         return f"{len(value)} bytes {shorten(value.hex())}".rstrip()
     if isinstance(value, list):
-        return shorten("[" + ", ".join(shown(item) for item in value[:100]) + "]")
+        return shorten("[" + ", ".join(format_value(item) for item in value[:100]) + "]")
     return str(value)
 
 
@@ -142,7 +142,7 @@ def _note(field: Field | None, value: Value, tree: Tree, zone: Zone) -> str:
     text = ""
     if field is not None and isinstance(value, str):
         is_named = field.meaning is Meaning.TOPIC_ID and value in tree.topics
-        text = shown(tree.topics[value]) if is_named else ""
+        text = format_value(tree.topics[value]) if is_named else ""
     elif field is not None and isinstance(value, int) and not isinstance(value, bool):
         text = _meant(field, value, tree.catalog or load_catalog(), zone)
     return f"  {text}" if text else ""

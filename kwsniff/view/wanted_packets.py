@@ -5,7 +5,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, ip_address
 from typing import Final
 
-from kwsniff.core.capture.packet_places import connection_number, endpoint_number
+from kwsniff.core.capture.packet_offsets import connection_number, endpoint_number
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.sources.slices import Wanted
 from kwsniff.view.capture import Call, Packet

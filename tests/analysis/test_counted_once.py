@@ -16,7 +16,7 @@ import pytest
 
 from kwsniff.analysis.analyze import analyze
 from kwsniff.cli.main import run
-from kwsniff.cli.summary import show_summary
+from kwsniff.cli.summary.summary import show_summary
 from tests.traffic.nat import with_nat_twin, without_twin
 
 ROOT = Path(__file__).parents[2] / "captures"
@@ -171,8 +171,8 @@ def test_questions(folders: Folders, question: str, capsys: pytest.CaptureFixtur
 @pytest.mark.sample(2)
 def test_charts(folders: Folders) -> None:
     """The calls of twins are in no figure of the report."""
-    from kwsniff.findings.report import describe_basis
-    from kwsniff.findings.tables import open_folder
+    from kwsniff.findings.context import describe_basis
+    from kwsniff.findings.views import open_folder
 
     counts = []
     for folder in folders:

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from kwsniff.analysis.percentiles import LatencySketch
+from kwsniff.analysis.rollups.percentiles import LatencySketch
 
 
 def nearest_rank(values: list[int], percent: int) -> int:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from kwsniff.analysis import summary as summary_room
-from kwsniff.analysis.failures import Failures
+from kwsniff.analysis.rollups.errors import Failures
 from kwsniff.analysis.summary import Summary, iso_time
 from kwsniff.core.declared import ENUMS
 from kwsniff.layout.catalog import load_catalog

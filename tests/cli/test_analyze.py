@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from kwsniff.analysis.trouble import Trouble
+from kwsniff.analysis.rollups.events import Trouble
 from kwsniff.cli.main import run
-from kwsniff.cli.summary import show_summary
+from kwsniff.cli.summary.summary import show_summary
+from kwsniff.tables.enums import WORDS
 from kwsniff.tables.folder import Folder
 from kwsniff.tables.schema import TABLES
-from kwsniff.tables.words import WORDS
 from kwsniff.texts import clean, in_bytes, in_percent, in_time, plural
 from tests.house.tree import ROOT
 from tests.traffic.files import frames, pcap

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kwsniff.cli.failures import clients_grid, failure_grids, without_routine
-from kwsniff.cli.grids import Grid, fitted
+from kwsniff.cli.grids import Grid, fit
 from kwsniff.cli.main import BAD_NEWS, run
-from kwsniff.cli.summary import summary_parts
+from kwsniff.cli.summary.summary import summary_parts
 from tests.house.tree import ROOT
 
 UNKNOWN_TOPIC = ROOT / "captures" / "incidents" / "unknown_topic"
@@ -25,7 +25,7 @@ def told(client_id: str | None, error: str = "UNKNOWN_TOPIC_OR_PARTITION") -> di
 @pytest.mark.parametrize("columns", [60, 80])
 @pytest.mark.parametrize("name", ["shop", "payments-consumer-group-eu-west-1-instance-17"])
 def test_names_errors_and_counts_have_room(columns: int, name: str) -> None:
-    lines = fitted(clients_grid([told(name)]), columns).lines
+    lines = fit(clients_grid([told(name)]), columns).lines
     assert max(map(len, lines)) <= columns
     assert name[:5] in lines[1]
     assert "UNKNOWN_TOPIC_OR_PARTITION" in lines[1]
@@ -34,7 +34,7 @@ def test_names_errors_and_counts_have_room(columns: int, name: str) -> None:
 
 
 def test_a_client_without_an_id_goes_by_its_address() -> None:
-    assert fitted(clients_grid([told(None)]), 60).lines[1].split()[0] == "10.77.0.2"
+    assert fit(clients_grid([told(None)]), 60).lines[1].split()[0] == "10.77.0.2"
 
 
 def test_names_from_the_wire_cannot_steer_the_terminal() -> None:
@@ -49,7 +49,7 @@ def test_the_summary_and_why_name_who_is_told_errors(
     assert run(["analyze", str(CAPTURE), "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
     grids = [part for part in summary_parts({**summary, "tables": {}}, 10) if isinstance(part, Grid)]
-    shown = {grid.title: "\n".join(fitted(grid, 60).lines) for grid in grids}
+    shown = {grid.title: "\n".join(fit(grid, 60).lines) for grid in grids}
     assert run(["why", str(CAPTURE), "--json"]) == BAD_NEWS
     why = json.loads(capsys.readouterr().out)
     assert run(["why", str(CAPTURE), "--all"]) == BAD_NEWS

@@ -111,8 +111,8 @@ def test_texts_for_people_and_for_programs() -> None:
 
 def test_labels_of_metrics_are_short_and_plain() -> None:
     metrics = Series()
-    label = metrics._bounded("client", FOREIGN)
+    label = metrics._bound("client", FOREIGN)
     assert STEERING.findall(label) == []
-    long = [metrics._bounded("client", f"{FOREIGN * 1000}{number}") for number in range(3)]
+    long = [metrics._bound("client", f"{FOREIGN * 1000}{number}") for number in range(3)]
     assert len(set(long)) == 3
     assert max(map(len, long)) <= LONGEST_LABEL

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import kwsniff
-from kwsniff.cli.grids import Grid, fitted, plain, shortened, wrap
-from kwsniff.cli.summary import show_summary
+from kwsniff.cli.grids import Grid, fit, plain, shorten, wrap
+from kwsniff.cli.summary.summary import show_summary
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ("first_steps", "throttled", "transactions", "snaplen_96", "refusals", "three_brokers")
@@ -97,8 +97,8 @@ def test_columns_go_by_importance_and_names_stay() -> None:
         "      7  a-client-of-some-length  12 ms  one thing and another",
         "      8  b                         3 ms  none",
     ]
-    assert fitted(grid, 62).lines == list(plain(grid))
-    narrow = fitted(grid, 50)
+    assert fit(grid, 62).lines == list(plain(grid))
+    narrow = fit(grid, 50)
     assert narrow.lines == [
         "  count  name                       max  meaning",
         "      7  a-client-of-some-length  12 ms  one thing",
@@ -106,15 +106,15 @@ def test_columns_go_by_importance_and_names_stay() -> None:
         "                                         another",
         "      8  b                         3 ms  none",
     ]
-    least = fitted(grid, 32)
+    least = fit(grid, 32)
     assert (least.title, least.left_out) == ("T without", ["count", "meaning"])
     assert least.lines[1] == "  a-client-of-some-length  12 ms"
-    assert fitted(grid, 27).lines[1] == "  a-client-…e-length  12 ms"
-    assert fitted(grid, 12).lines[1] == "  a-cli…ngth"
+    assert fit(grid, 27).lines[1] == "  a-client-…e-length  12 ms"
+    assert fit(grid, 12).lines[1] == "  a-cli…ngth"
 
 
 def test_long_words_keep_both_ends_and_sentences_their_words() -> None:
-    assert shortened("/var/a/long/path.parquet", 11) == "/var/…rquet"
-    assert shortened("short", 5) == "short"
+    assert shorten("/var/a/long/path.parquet", 11) == "/var/…rquet"
+    assert shorten("short", 5) == "short"
     assert wrap("  one two three", 9, indent="    ") == ["  one two", "    three"]
     assert wrap("x" * 30, 10) == ["xxxxx…xxxx"]

@@ -13,7 +13,7 @@ import pytest
 
 from kwsniff.cli.main import run
 from kwsniff.cli.sql import _write as _write_rows
-from kwsniff.findings.console import ask, open_console
+from kwsniff.findings.sql import ask, open_console
 from tests.cli.test_foreign_texts import STEERING
 from tests.hostile.flood import HEADER
 from tests.hostile.greed import Line, beat

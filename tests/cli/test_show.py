@@ -279,7 +279,7 @@ def test_requests_that_wait_too_long_are_shown_without_their_response(
     capture = written(tmp_path / "pipelined.pcap", pipelined(calls=240).packets())
     whole = messages(capsys, capture)
     monkeypatch.setattr("kwsniff.sources.files.BUFFER_BYTES", 512)
-    apart = messages(capsys, capture, "--limit", "waiting_bytes_total=8000")
+    apart = messages(capsys, capture, "--limit", "in_flight_bytes_total=8000")
     assert len(apart) == len(whole) == 480
     place = ("call_id", "direction", "first_frame", "body")
     assert sorted(str([one[name] for name in place]) for one in apart) == sorted(

@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 import kwsniff
 from kwsniff.cli.main import DONE, FAILED, run
-from kwsniff.findings.console import load_questions
+from kwsniff.findings.sql import load_questions
 from kwsniff.tables.schema import TABLES
 from tests.cli.shown import FIRST_STEPS
 
@@ -110,12 +110,12 @@ _LONG = {
 _SAYS_WHEN = """
 import sys
 from kwsniff.cli import main
-from kwsniff.findings import console
-asked = console._reader
+from kwsniff.findings import sql
+asked = sql._reader
 def ask(*given):
     print("asked", file=sys.stderr, flush=True)
     return asked(*given)
-console._reader = ask
+sql._reader = ask
 main.main()
 """
 

@@ -41,7 +41,7 @@ COMMANDS = {
 
 
 def test_every_verb_is_tried() -> None:
-    asks_tshark = {"verify"}  # not everywhere: tests/analysis/test_agreement.py
+    asks_tshark = {"verify"}  # not everywhere: tests/analysis/test_comparison.py
     assert {command[0] for command in COMMANDS.values()} >= set(VERBS) - asks_tshark
 
 

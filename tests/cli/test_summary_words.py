@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import kwsniff
-from kwsniff.cli.summary import show_summary
+from kwsniff.cli.summary.summary import show_summary
 from tests.pipeline.test_latency import DATA, EMPTY, heartbeat
 from tests.traffic import groups, messages
 from tests.traffic.exchange import Exchange

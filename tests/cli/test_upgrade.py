@@ -11,8 +11,8 @@ from pyarrow import parquet
 
 import kwsniff
 from kwsniff.cli.main import BAD_NEWS, DONE, FAILED, run
-from kwsniff.findings.tables import open_folder
 from kwsniff.findings.upgrade import Client, find_breaks, judge
+from kwsniff.findings.views import open_folder
 from tests.cli.shown import CAPTURES, ROOT, page, recorded
 
 

@@ -19,7 +19,7 @@ from tests.core.hand import (
     response,
     tables_of,
 )
-from tests.core.test_recognition import framed, header
+from tests.core.test_protocol_heuristics import framed, header
 from tests.traffic import messages
 
 
@@ -37,7 +37,7 @@ def test_so_many_segments_are_held_behind_a_hole(limit: int, told: list[str]) ->
         talk.send(True, data[at:end], seq=start + at)
     talk.next[True] = start + len(data)
     talk.send(False, response(2))
-    tables = tables_of(talk.packets, limits={"held_segments": limit})
+    tables = tables_of(talk.packets, limits={"reorder_segments": limit})
     assert names(tables) == told
     assert (call_of(tables, 2)["reason"] is None) == (not told)
 
@@ -49,7 +49,7 @@ def test_so_many_calls_wait_for_their_answers(limit: int, reason: str) -> None:
     ask(talk, 0)
     for number in (1, 2, 3):
         talk.send(True, request(number))
-    tables = tables_of(talk.packets, limits={"outstanding_calls": limit})
+    tables = tables_of(talk.packets, limits={"in_flight_requests": limit})
     assert [(call_of(tables, number)["reason"]) for number in (1, 2, 3)] == [reason] + ["open_at_end"] * 2
     assert names(tables) == (["outstanding_limit"] if limit == 2 else [])
 
@@ -99,7 +99,7 @@ def test_so_much_is_kept_of_a_waiting_request(limit: int) -> None:
     talk = Talk().open()
     talk.send(True, call.request)
     talk.send(False, call.response)
-    tables = tables_of(talk.packets, limits={"call_facts_bytes": limit})
+    tables = tables_of(talk.packets, limits={"request_context_bytes": limit})
     found = call_of(tables, 1)["topics"]
     assert found == TOPICS[: len(found)]
     assert sum(map(len, found)) <= limit
@@ -146,7 +146,7 @@ def test_the_beginning_of_a_request_is_looked_for_in_so_many_bytes(limit: int, n
         talk.send(False, b"#" * 50)
     for number in (1, 2, 3):
         ask(talk, number)
-    tables = tables_of(talk.packets, limits={"search_bytes": limit})
+    tables = tables_of(talk.packets, limits={"resync_bytes": limit})
     assert_answered(tables, *numbers)
 
 

@@ -89,5 +89,5 @@ def test_names_that_come_and_go_take_no_more_room_than_those_that_stay() -> None
 
     steps: list[Any] = [({"stays": {0}, name(0): {0}}, {})]
     steps += [({name(number): {0}}, {name(number - 1): {0}}) for number in range(1, 600)]
-    tables = tables_of(_talk(12, steps).packets, limits={"waiting_bytes_total": 4 << 20})
+    tables = tables_of(_talk(12, steps).packets, limits={"in_flight_bytes_total": 4 << 20})
     assert {call["partition_count"] for call in tables["api_calls"]} == {2}

@@ -12,7 +12,7 @@ import pytest
 
 from kwsniff.analyzers import start_analyzer
 from kwsniff.core.capture import file_splits
-from kwsniff.core.capture.routing import Router
+from kwsniff.core.capture.partitioner import Router
 from kwsniff.errors import CaptureError, UsageError
 from tests.core.guard import flush_against_guard_page
 from tests.hostile import mutate

@@ -31,11 +31,11 @@ def row_of(*, acknowledged: bool, pause: int) -> dict[str, Any]:
 @pytest.mark.parametrize("pause", [1 * MS, 500 * MS])
 def test_a_handshake_tells_the_round_trip(pause: int) -> None:
     row = row_of(acknowledged=True, pause=pause)
-    assert (row["round_trip_ns"], row["vantage"]) == (2 * MS + 1_000, "client")
+    assert (row["round_trip_ns"], row["capture_point"]) == (2 * MS + 1_000, "client")
 
 
 @pytest.mark.parametrize("pause", [1 * MS, 500 * MS])
 def test_a_request_in_place_of_its_last_acknowledgement_tells_none(pause: int) -> None:
     """When the client had something to say is no distance, and no place of a capture."""
     row = row_of(acknowledged=False, pause=pause)
-    assert (row["round_trip_ns"], row["vantage"]) == (None, "unknown")
+    assert (row["round_trip_ns"], row["capture_point"]) == (None, "unknown")

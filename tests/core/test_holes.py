@@ -20,7 +20,7 @@ from tests.core.hand import (
     response,
     tables_of,
 )
-from tests.core.test_recognition import framed
+from tests.core.test_protocol_heuristics import framed
 from tests.traffic import messages
 from tests.traffic.scenes import ORDERS
 
@@ -155,7 +155,7 @@ def test_what_was_answered_had_arrived_whatever_the_capture_lost() -> None:
         talk.send(True, data[at:end], seq=start + at)
     talk.next[True] = start + len(data)
     talk.send(False, response(2))
-    tables = tables_of(talk.packets, limits={"held_segments": 1})
+    tables = tables_of(talk.packets, limits={"reorder_segments": 1})
     (row,) = (row for row in tables["api_calls"] if row["correlation_id"] == 2)
     assert (row["status"], row["reason"]) == ("answered", "segment_not_captured")
     assert "held_limit" in names(tables)

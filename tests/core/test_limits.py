@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kwsniff.cli.limits import parse_limits
 from kwsniff.cli.main import run
+from kwsniff.cli.options.limits import parse_limits
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
 from tests.core.hand import facts_of, ipv4, tcp

@@ -37,14 +37,14 @@ def test_rows_are_counted_and_added_up(type_: pa.DataType, begin: int, *, nulls:
     rows = column_of(pa.array(values, pa.int64()).cast(type_).slice(begin))
     for wanted in (-3, -1, 0, 3, 4, 300, -(1 << 63)):
         assert rows.count(wanted) == told.count(wanted)
-    assert rows.add_up(above=0) == sum(max(value or 0, 0) for value in told)
+    assert rows.sum_above(above=0) == sum(max(value or 0, 0) for value in told)
     assert rows.bounds(null=-9) == (min(-9 if nulls else -3, -3), 3)
 
 
 def test_a_column_that_is_missing_has_nulls_only() -> None:
     missing = WholeColumn(b"", 0, 0, 300)
     assert missing.bounds(null=-5) == (-5, -5)
-    assert missing.count(-5) == missing.add_up(above=-100) == 0
+    assert missing.count(-5) == missing.sum_above(above=-100) == 0
     into = np.zeros(300, np.int64)
     missing.spread(8, into)
     assert into.tolist() == [8] * 300

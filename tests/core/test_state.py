@@ -90,14 +90,14 @@ def test_recorded_captures_resumed_after_every_packet(path: Path) -> None:
     assert analyzed_in_parts(data, packet_ends(data)) == analyzed_in_parts(data, [])
 
 
-@pytest.mark.parametrize("limit", ["held_bytes", "held_segments", "held_bytes_total"])
+@pytest.mark.parametrize("limit", ["reorder_bytes", "reorder_segments", "reorder_bytes_total"])
 def test_what_was_held_counts_against_the_limits_when_an_analysis_is_resumed(limit: str) -> None:
     """Requests alone, in pieces of 20 bytes, of which the second one is missing."""
     whole_talk = long_scene(calls=6, mss=20).packets()
     asked = [packet for packet in whole_talk if packet.connection == 0 and packet.from_client]
     lost = [packet for packet in asked if packet.payload][1]
     data = files.pcap(files.frames([packet for packet in asked if packet is not lost]))
-    value = {"held_bytes": 100, "held_segments": 4, "held_bytes_total": 500}[limit]
+    value = {"reorder_bytes": 100, "reorder_segments": 4, "reorder_bytes_total": 500}[limit]
     whole = analyzed_in_parts(data, [], **{limit: value})
     assert "held_limit" in [row["name"] for row in whole[0]["anomalies"]]
     assert analyzed_in_parts(data, packet_ends(data), **{limit: value}) == whole

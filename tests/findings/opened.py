@@ -32,13 +32,13 @@ def connection(number: int, begin_s: float, end_s: float | None = None, **more: 
         "client_bytes": 0,
         "broker_bytes": 0,
         "calls": 0,
-        "end": "open",
+        "ending": "open",
         "port_named": False,
         "first_time": int(begin_s * SECOND),
         "last_time": int((begin_s if end_s is None else end_s) * SECOND),
         **NONE,
     }
-    if row["end"] != more.get("end", "open"):
+    if row["ending"] != more.get("ending", "open"):
         more.setdefault("close_time", row["last_time"])
         more.setdefault("close_frame", number)
     return row | more
@@ -59,7 +59,7 @@ def kafka(number: int, begin_s: float, end_s: float, **more: Any) -> dict[str, A
 def unheard(number: int, begin_s: float, age_ms: float = 5, **more: Any) -> dict[str, Any]:
     """Accepted, and closed by the broker without a byte."""
     return connection(
-        number, begin_s, begin_s + age_ms / 1000, **{"end": "fin", "closed_by": "broker", **more}
+        number, begin_s, begin_s + age_ms / 1000, **{"ending": "fin", "closed_by": "broker", **more}
     )
 
 

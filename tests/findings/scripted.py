@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kwsniff.findings.evaluate import Finding, evaluate
 from kwsniff.findings.rule import load_rules
-from kwsniff.findings.tables import open_tables
+from kwsniff.findings.views import open_tables
 from kwsniff.tables.schema import TABLES, arrow_schema
 
 Rows = Sequence[Mapping[str, Any]]

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kwsniff.findings import lags, pace, volumes
-from kwsniff.findings.bounds import COUNTED, Figures
-from kwsniff.findings.tables import files_of_tables
-from kwsniff.spark.values import dump, load
+from kwsniff.findings.prefilter import client_rates, lags, partition_volumes
+from kwsniff.findings.prefilter.figures import COUNTED, Figures
+from kwsniff.findings.views import files_of_tables
+from kwsniff.spark.serialization import dump, load
 from tests.findings import scripted
 from tests.findings.conftest import TablesOf
 from tests.findings.scripted import table_of
-from tests.findings.test_bounds import RECORDINGS
+from tests.findings.test_figures import RECORDINGS
 from tests.house.tree import ROOT
 
 Batches = Sequence[tuple[str, pa.RecordBatch]]
@@ -49,7 +49,7 @@ def _added_up(batches: Batches, parts: int, dice: random.Random, *, nameless: bo
         dice.choice(dealt).append(each)
     figures = Figures(nameless=nameless)
     for part in dealt:
-        figures.add_up(load(dump(_counted(part, nameless=nameless).state())))
+        figures.merge(load(dump(_counted(part, nameless=nameless).state())))
     return figures
 
 
@@ -227,9 +227,9 @@ def _half(half: int) -> Batches:
 @pytest.mark.parametrize(
     ("module", "name", "most", "figure", "crowded"),
     [
-        (pace, "MOST_CLIENTS", 4, "lone_record_rate", float("inf")),
-        (pace, "_MOST_MARKS", 40, "pauses", float("inf")),
-        (volumes, "MOST_PARTITIONS", 4, "hot_times", float("inf")),
+        (client_rates, "MOST_CLIENTS", 4, "lone_record_rate", float("inf")),
+        (client_rates, "_MOST_MARKS", 40, "pauses", float("inf")),
+        (partition_volumes, "MOST_PARTITIONS", 4, "hot_times", float("inf")),
         (lags, "MOST_PLACES", 1, "lag_growth", 1029),
         (lags, "MOST_ROWS", 40, "lag_growth", 1029),
     ],
@@ -242,11 +242,11 @@ def test_parts_that_are_more_together_than_is_counted_are_asked_about(  # noqa: 
     for half in (0, 1):
         part = _counted(_half(half))
         assert part.as_dict()[figure] < 30
-        figures.add_up(load(dump(part.state())))
+        figures.merge(load(dump(part.state())))
     assert figures.as_dict()[figure] == crowded
     assert _counted([*_half(0), *_half(1)]).as_dict()[figure] == crowded
-    figures.add_up(load(dump(_counted(_half(1)).state())))
+    figures.merge(load(dump(_counted(_half(1)).state())))
     assert figures.as_dict()[figure] == crowded
     again = Figures()
-    again.add_up(load(dump(figures.state())))
+    again.merge(load(dump(figures.state())))
     assert again.as_dict()[figure] == crowded

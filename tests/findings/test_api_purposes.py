@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from kwsniff.findings.api_purposes import PURPOSES, names_of
-from kwsniff.findings.bounds import Figures
+from kwsniff.findings.prefilter.figures import Figures
 from kwsniff.findings.rule import load_rules, read_rules
-from kwsniff.findings.tables import open_tables
+from kwsniff.findings.views import open_tables
 from kwsniff.layout.catalog import ENVIRONMENT
 from kwsniff.tables.schema import TABLES, arrow_schema
 

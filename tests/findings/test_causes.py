@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kwsniff.cli.why_screen import Told, all_lines, screen_lines
+from kwsniff.cli.why_lines import Told, all_lines, screen_lines
 from kwsniff.findings import rule as rules
 from kwsniff.findings.evaluate import Finding, conclude
 from kwsniff.findings.rule import load_rules

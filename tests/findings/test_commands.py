@@ -17,7 +17,7 @@ import kwsniff
 from kwsniff.cli.main import run
 from kwsniff.findings.evaluate import evaluate, fetch
 from kwsniff.findings.rule import load_rules
-from kwsniff.findings.tables import READ, open_tables
+from kwsniff.findings.views import READ, open_tables
 from tests.findings.conftest import TablesOf
 from tests.house.tree import ROOT
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kwsniff.findings.rule import load_rules
-from kwsniff.findings.tables import keep_small, open_tables
+from kwsniff.findings.views import keep_small, open_tables
 
 from .scripted import find
 from .test_stretches import SECOND, _call, _capture
@@ -29,7 +29,7 @@ def test_the_first_call_of_each_api_at_a_broker_does_not_count() -> None:
         calls.append(_call(number, number / 10, number / 10 + (0.08 if slow else 0.001), 1, api))
     connection = {
         "connection_id": 1, "protocol": "kafka", "broker_address": "10.0.0.1", "broker_port": 9092,
-        "client_id": "shop", "client_address": "10.0.0.2", "vantage": "broker", "first_time": 0,
+        "client_id": "shop", "client_address": "10.0.0.2", "capture_point": "broker", "first_time": 0,
         "last_time": 9 * SECOND,
     }  # fmt: skip
     tables = {
@@ -89,7 +89,7 @@ def test_a_broker_that_refuses_meanwhile_hung_up_on_nobody() -> None:
     broker = {"protocol": "kafka", "broker_address": "10.0.0.1", "broker_port": 9092, "client_id": "shop"}
     closed = {
         **broker, "connection_id": 1, "closed_by": "broker", "close_frame": 6, "handshake": True,
-        "end": "fin", "broker_bytes": 100, "first_time": 9 * SECOND, "last_time": 10 * SECOND,
+        "ending": "fin", "broker_bytes": 100, "first_time": 9 * SECOND, "last_time": 10 * SECOND,
     }  # fmt: skip
     for at, found in ((8.9, 1), (9, 0), (15, 0), (20, 0), (20.1, 1)):
         others = [{**broker, "connection_id": 2, "refused": True, "first_time": int(at * SECOND)}]

@@ -13,7 +13,7 @@ import pytest
 
 import kwsniff
 from kwsniff.findings.rule import Rule, load_rules
-from kwsniff.findings.tables import READ, keep_small, open_tables
+from kwsniff.findings.views import READ, keep_small, open_tables
 from tests.perf.findings import repeated
 from tests.perf.loads import SMALL_PERIOD, small
 from tests.perf.repeat import write

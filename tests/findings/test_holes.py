@@ -9,7 +9,7 @@ from .test_stretches import AT, SECOND, _call, _capture
 
 CONNECTION = {
     **AT, "protocol": "kafka", "caller": "client", "client_bytes": 50_000, "broker_bytes": 50_000,
-    "client_missing_bytes": 0, "broker_missing_bytes": 0, "vantage": "broker",
+    "client_missing_bytes": 0, "broker_missing_bytes": 0, "capture_point": "broker",
 }  # fmt: skip
 
 
@@ -180,11 +180,11 @@ def test_where_much_is_missing_nobody_is_said_to_be_idle_or_to_be_turned_away() 
         for name, count in (("one", 3), ("two", 0))
     ]
     at_once = {
-        "handshake": True, "closed_by": "broker", "broker_bytes": 0, "refused": False, "end": "fin",
+        "handshake": True, "closed_by": "broker", "broker_bytes": 0, "refused": False, "ending": "fin",
         "calls": 0, "client_address": "10.0.0.9", "last_time": SECOND // 10,
     }  # fmt: skip
 
-    works_on = {"handshake": True, "broker_packets": 1, "client_bytes": 0, "end": "open"}
+    works_on = {"handshake": True, "broker_packets": 1, "client_bytes": 0, "ending": "open"}
 
     def found(missing: int) -> list[str]:
         works = _connection(1, client_address="10.0.0.9", **works_on, client_missing_bytes=missing)

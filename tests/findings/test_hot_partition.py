@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kwsniff.findings.bounds import Figures
 from kwsniff.findings.evaluate import Finding, conclude
+from kwsniff.findings.prefilter.figures import Figures
+from kwsniff.findings.prefilter.sqlite_rules import ask_sums, suffice
 from kwsniff.findings.rule import load_rules
-from kwsniff.findings.sums import ask_sums, suffice
 from tests.findings.scripted import find, table_of
 
 BROKERS = {1: "10.0.0.1", 2: "10.0.0.2", 3: "10.0.0.3"}

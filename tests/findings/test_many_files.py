@@ -11,7 +11,7 @@ import pytest
 
 import kwsniff
 from kwsniff.findings.evaluate import evaluate
-from kwsniff.findings.tables import READ, open_folder
+from kwsniff.findings.views import READ, open_folder
 from tests.house.tree import ROOT
 
 CAPTURE: Final = ROOT / "captures" / "incidents" / "hot_partition" / "broker.pcap"

@@ -205,13 +205,13 @@ def test_connections_that_open_late_are_named(late: list[dict[str, Any]], found:
     ("place", "blames"), [("broker", "broker"), ("client", "network"), (None, "network")]
 )
 def test_beside_the_broker_it_is_the_brokers_queue(place: str | None, blames: str) -> None:
-    (finding,) = judge("connect_slow", [slow(number, number, 1, vantage=place) for number in (1, 2, 3)])
+    (finding,) = judge("connect_slow", [slow(number, number, 1, capture_point=place) for number in (1, 2, 3)])
     assert finding.blames == blames
 
 
 # -- refused ---------------------------------
 
-REFUSED = {"refused": True, "end": "reset", "closed_by": "broker", "handshake": True}
+REFUSED = {"refused": True, "ending": "reset", "closed_by": "broker", "handshake": True}
 
 
 @pytest.mark.parametrize("proof", [*PROOFS])
@@ -254,7 +254,7 @@ AMONG: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], str]] = {
     "TLS goes on": ([kafka(2, 0, 50, protocol="tls", client_address=OTHER)], [], "connection_limit"),
     "nothing else": ([], [], "backend_down"),
     "what worked has ended before": (
-        [{**SERVED, "end": "fin", "last_time": 2 * SECOND}],
+        [{**SERVED, "ending": "fin", "last_time": 2 * SECOND}],
         [BEFORE],
         "backend_down",
     ),
@@ -289,7 +289,7 @@ def test_what_works_meanwhile_tells_a_limit_from_a_broker_that_is_gone(case: str
 def test_who_never_answered_is_not_told_from_who_does_not_any_more(
     calls: Rows, blames: str, said: str
 ) -> None:
-    ended = {**SERVED, "end": "fin", "last_time": 2 * SECOND}
+    ended = {**SERVED, "ending": "fin", "last_time": 2 * SECOND}
     (finding,) = judge("backend_down", [*CLOSED, *([ended] if calls else [])], api_calls=calls)
     assert (finding.blames, finding.subject, finding.value) == (blames, "10.0.0.2:9092", 10)
     assert said in finding.text

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from kwsniff.findings.bounds import Figures
 from kwsniff.findings.evaluate import Finding, evaluate
-from kwsniff.findings.pace import LASTING
+from kwsniff.findings.prefilter.client_rates import LASTING
+from kwsniff.findings.prefilter.figures import Figures
 from kwsniff.findings.rule import load_rules
-from kwsniff.findings.tables import open_tables
+from kwsniff.findings.views import open_tables
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.layout.causes import Cause
 from tests.findings.scripted import table_of

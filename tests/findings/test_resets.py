@@ -10,7 +10,7 @@ from tests.findings.opened import OTHER, SECOND, call, judge, kafka
 from tests.findings.scripted import Rows
 
 RESET: dict[str, Any] = {
-    "end": "reset",
+    "ending": "reset",
     "closed_by": "broker",
     "close_frame": 5,
     "reset_by": "broker",
@@ -104,7 +104,7 @@ def test_a_reset_that_is_in_order_is_nobodys(case: str) -> None:
 
 
 def test_a_broker_that_refuses_soon_after_is_gone() -> None:
-    refused = {"refused": True, "end": "reset", "closed_by": "broker", "broker_bytes": 0}
+    refused = {"refused": True, "ending": "reset", "closed_by": "broker", "broker_bytes": 0}
     rows = [struck(**BARE), kafka(2, 4, 4, **refused)]
     for rule in ("middlebox_reset", "broker_hangs_up"):
         assert judge(rule, rows, api_calls=ASKED) == []
@@ -150,7 +150,7 @@ def test_only_a_silence_longer_than_all_before_ended_it(lengths: tuple[float, ..
 
 def test_the_silence_is_that_before_the_end_not_before_the_next_request() -> None:
     """connections.max.idle.ms=2000, and a request after four seconds."""
-    ended = {"end": "fin", "closed_by": "broker", "close_frame": 1, "close_time": 3_010_000}
+    ended = {"ending": "fin", "closed_by": "broker", "close_frame": 1, "close_time": 3_010_000}
     (finding,) = judge("idle_closed", [kafka(1, 0, 5, **ended, calls=2)], api_calls=pauses(4))
     assert finding.value == pytest.approx(2, abs=0.001)
     assert "failed on a connection that had been closed after 2.0 s of silence" in finding.text
@@ -190,7 +190,7 @@ def test_what_a_broker_says_and_does_beats_a_table_of_releases(
 
 CUT = {"reason": "cut_off_by_client", "response_bytes": 100_152, "response_end_time": None}
 GONE = {
-    "end": "reset",
+    "ending": "reset",
     "closed_by": "client",
     "close_frame": 7,
     "reset_by": "client",
@@ -234,7 +234,7 @@ def test_a_response_may_be_whole_before_the_client_resets() -> None:
     assert len(judge("response_refused", connections, api_calls=whole)) == 1
     later = [{**each, "close_time": each["close_time"] + SECOND} for each in connections]
     assert judge("response_refused", later, api_calls=whole) == []
-    closed = [{**each, "end": "fin"} for each in connections]
+    closed = [{**each, "ending": "fin"} for each in connections]
     assert judge("response_refused", closed, api_calls=whole) == []
 
 
@@ -257,7 +257,7 @@ def test_who_refuses_responses_does_not_churn() -> None:
 
 
 def test_a_broker_that_closes_without_a_byte_makes_no_client_churn() -> None:
-    ended = {"end": "fin", "closed_by": "broker"}
+    ended = {"ending": "fin", "closed_by": "broker"}
     rows = [kafka(number, number * 0.5, number * 0.5 + 0.1, **ended) for number in range(12)]
     assert len(judge("connection_churn", rows)) == 1
     assert judge("connection_churn", [{**row, "broker_bytes": 0} for row in rows]) == []

@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import kwsniff
-from kwsniff.findings.bounds import figures_of
+from kwsniff.findings.finding_rows import find_in_files
+from kwsniff.findings.prefilter.figures import figures_of
 from kwsniff.findings.short_texts import copy_shortened
-from kwsniff.findings.table import find_in_files
-from kwsniff.findings.tables import files_of_tables
+from kwsniff.findings.views import files_of_tables
 from tests.house.tree import ROOT
 
 LONG = "ordres" + "x" * 32_000

@@ -33,7 +33,7 @@ def _call(
     return {
         **AT, **row, "caller": "client", "status": "answered", "response_time": end, "response_end_time": end,
         "latency_ns": took, "total_ns": took, "broker_ns": took, "queue_wait_ns": 0, "deliberate_wait_ns": 0,
-        "wait": "none", "behind_wait": "none", "retransmissions": 0,
+        "wait": "none", "queued_behind_wait": "none", "retransmissions": 0,
     }  # fmt: skip
 
 

@@ -4,9 +4,9 @@ import pyarrow as pa
 import pytest
 
 import kwsniff
-from kwsniff.findings.bounds import Figures
 from kwsniff.findings.evaluate import Finding, evaluate
-from kwsniff.findings.tables import READ, open_tables
+from kwsniff.findings.prefilter.figures import Figures
+from kwsniff.findings.views import READ, open_tables
 from tests.house.tree import ROOT
 
 INCIDENTS = ROOT / "captures" / "incidents"

@@ -12,10 +12,10 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove, memset
 
-from kwsniff.core.octets.cursor cimport Cursor, cursor_over
+from kwsniff.core.bytes.cursor cimport Cursor, cursor_over
 from kwsniff.core.wire.engine cimport free_tape, program_ops, run_program
 from kwsniff.core.wire.facts cimport Facts, free_facts, gather_facts
-from kwsniff.core.octets.octets cimport make_octets
+from kwsniff.core.bytes.span cimport make_octets
 from kwsniff.core.wire.records cimport BATCH_OK, Batch, check_batch, next_batch
 from kwsniff.core.wire.tape cimport *
 from kwsniff.core.wire.topic_ids cimport TopicIds, free_topic_ids, start_topic_ids

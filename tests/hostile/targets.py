@@ -96,10 +96,10 @@ def _carried(dice: random.Random, frames: Sequence[bytes]) -> bytes:
 
 LIMITS: tuple[Mapping[str, int], ...] = (
     {},
-    {"held_bytes": 300, "held_segments": 2, "gap_patience": 1},
-    {"held_bytes_total": 500, "frame_kept_bytes_total": 3000, "frame_kept_bytes": 900},
-    {"connections": 1, "outstanding_calls": 2, "parked_responses": 1, "parked_bytes": 20, "topic_ids": 1},
-    {"cells": 30, "call_facts_bytes": 10, "search_bytes": 100, "frame_bytes": 2000},
+    {"reorder_bytes": 300, "reorder_segments": 2, "reorder_packets": 1},
+    {"reorder_bytes_total": 500, "frame_kept_bytes_total": 3000, "frame_kept_bytes": 900},
+    {"connections": 1, "in_flight_requests": 2, "orphan_responses": 1, "orphan_bytes": 20, "topic_ids": 1},
+    {"cells": 30, "request_context_bytes": 10, "resync_bytes": 100, "frame_bytes": 2000},
 )
 """Small limits put the code behind them within reach of small inputs."""
 
@@ -200,8 +200,8 @@ def sealed(seed: int, executions: int, hold: Hold) -> None:
 
 
 def _opening(dice: random.Random) -> tuple[Any, Secrets]:
-    limits = dict(dice.choice((*LIMITS, {"gap_patience": 1, "connections": 2})))
-    limits |= dice.choice(({}, {"tls_tries": 3}, {"tls_held_bytes": 300}))
+    limits = dict(dice.choice((*LIMITS, {"reorder_packets": 1, "connections": 2})))
+    limits |= dice.choice(({}, {"tls_tries": 3}, {"tls_buffer_bytes": 300}))
     analyzer = seeds.analyzer(limits=limits, ports=dice.choice(((), (9092,))))
     secrets = Secrets(late=dice.random() < 0.4, guesses=dice.random() < 0.4)
     analyzer.open_tls(secrets)

@@ -65,7 +65,7 @@ def _analyzer(compiled: Any, **limits: int) -> Analyzer:
 
 def _unfinished(compiled: Any, lost: Sequence[int] = ()) -> Analyzer:
     """An analyzer in the middle of a capture, of which the packets `lost` are missing and waited for."""
-    analyzer = _analyzer(compiled, gap_patience=10_000)
+    analyzer = _analyzer(compiled, reorder_packets=10_000)
     analyzer.open_capture("unfinished")
     analyzer.feed(pcap(frames(drop(scenes.one_by_one(scenes.vocabulary()).packets(), lost))))
     return analyzer

@@ -18,8 +18,8 @@ from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.protocols import MOST_BYTES, SIDES, ForeignProtocol, load_protocols
 from kwsniff.limits import Limits
 from kwsniff.tables.column import Column
+from kwsniff.tables.enums import ABSENT, CORE_WORDS, FIRST
 from kwsniff.tables.schema import CORE_TABLES, INNER, TABLES
-from kwsniff.tables.words import ABSENT, CORE_WORDS, FIRST
 
 from .tree import CORE
 

@@ -15,7 +15,7 @@ SOURCES = sorted(CORE.rglob("*.pyx"))
 COMPILED = sorted([*SOURCES, *CORE.rglob("*.pxd")])
 
 # The files that may do arithmetic on pointers to captured bytes; their first lines say by which rules.
-POINTER_ARITHMETIC = {"octets/cursor.pxd", "octets/octets.pxd", "octets/buffer.pxd"}
+POINTER_ARITHMETIC = {"octets/cursor.pxd", "bytes/span.pxd", "octets/buffer.pxd"}
 
 # Places elsewhere that reach into a buffer of their own by offsets they made. May only become fewer.
 _INTO_OWN_MEMORY = {"columns/columns.pyx": 5, "wire/topic_ids.pyx": 3}

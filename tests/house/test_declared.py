@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kwsniff.core.declared import COLUMNS, ENUMS, INNER_COLUMNS
+from kwsniff.tables.enums import CORE_WORDS, DERIVED_ENUMS, WORDS
 from kwsniff.tables.schema import TABLES
-from kwsniff.tables.words import CORE_WORDS, DERIVED_ENUMS, WORDS
 
 from .declared import FILLED, declared_pxd, files, shapes_pxd
 from .tree import CORE, relative

@@ -8,8 +8,8 @@ import pytest
 from kwsniff.core.wire import engine
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.docs import EXPLAINED, tables_pages
+from kwsniff.tables.enums import WORDS
 from kwsniff.tables.schema import TABLES
-from kwsniff.tables.words import WORDS
 
 from .pages import pages
 from .tree import DOCS, ROOT, relative

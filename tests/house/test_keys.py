@@ -22,7 +22,7 @@ _NAMES = frozenset(
 # Keys of other things.
 _OTHERS = {
     "sources/keylog.py", "sources/tls.py",  # TLS secrets
-    "cli/live_state.py", "cli/live_keys.py",  # a keyboard
+    "cli/live/model.py", "cli/live/keys.py",  # a keyboard
     "view/internal_topics.py",  # schemas of records
 }  # fmt: skip
 

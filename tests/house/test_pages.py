@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from kwsniff.cli.main import VERBS, make_parser
-from kwsniff.cli.times import joined_times
+from kwsniff.cli.options.times import joined_times
 from kwsniff.errors import KwsniffError
-from kwsniff.findings.console import load_questions
 from kwsniff.findings.rule import load_rules
+from kwsniff.findings.sql import load_questions
 from kwsniff.limits import Limits
 
 from .tree import DOCS, ROOT, relative, tracked_files

@@ -4,7 +4,7 @@ import pytest
 
 from kwsniff.errors import LayoutError
 from kwsniff.layout.protocols import Beginning, load_protocols, read_protocols
-from kwsniff.tables.words import WORDS
+from kwsniff.tables.enums import WORDS
 
 OWN = {"empty", "kafka", "tls", "socks", "other", "undecided"}
 """Words that the code itself tells: what is none of the text's."""

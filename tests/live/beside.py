@@ -36,7 +36,7 @@ TABLES = (
 APART = timedelta(milliseconds=100)
 _NUMBERING = {"capture", "call_id", "connection_id", RUN}
 # Computed of times: which side a capture point is nearer to, whether a wait was as long as was allowed.
-_TIMED = {"time", "vantage", "wait", "behind", "behind_wait"}
+_TIMED = {"time", "capture_point", "wait", "queued_behind", "queued_behind_wait"}
 _CALLS = "call_ids"
 _CALL = ("client_address", "client_port", "broker_port", "correlation_id", "api_key")
 _KEY = ("client_port", "broker_port", "correlation_id", "api_key", "api_version", "status")

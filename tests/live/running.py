@@ -204,7 +204,7 @@ class FileSource(LiveSource):
             for at in range(0, len(data), pieces):
                 self._in.send(data[at : at + pieces])
 
-    def reached(self, read: int, last: int | None, silent_ns: int) -> int | None:
+    def find_watermark(self, read: int, last: int | None, silent_ns: int) -> int | None:
         return last
 
     def fileno(self) -> int:

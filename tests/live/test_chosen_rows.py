@@ -15,7 +15,7 @@ from kwsniff.analysis.chosen import TABLES_OF_CALLS
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.live.chosen_rows import ChosenRows, _remember
 from kwsniff.tables.schema import TABLES, coded_schema
-from kwsniff.timelines.held_rows import UNSETTLED
+from kwsniff.timelines.waits.pending_rows import UNSETTLED
 from kwsniff.view.filters import Filters
 
 from .running import PATIENCE_S, ROOT

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kwsniff.cli.live import add_parser
+from kwsniff.cli.live.command import add_parser
 from kwsniff.live.metrics import Metrics
 
 from .running import ROOT

@@ -19,7 +19,7 @@ import kwsniff
 from kwsniff.live.session import Session
 from kwsniff.live.sniff import Sniffer
 from kwsniff.sources.files import CaptureFile
-from kwsniff.sources.replay import Replay, paced
+from kwsniff.sources.replay import Replay, pace
 from kwsniff.sources.times import TimeRange
 from kwsniff.tables.schema import TABLES
 
@@ -72,7 +72,7 @@ def test_rows_are_those_of_analyze_at_a_pace_and_between_two_times() -> None:
 def test_a_pace_changes_no_byte_and_cuts_between_packets(capture: Path, size: int) -> None:
     with CaptureFile(capture) as opened:
         data = b"".join(bytes(buffer) for buffer in opened.buffers())[:20_000]
-    pieces = list(paced(memoryview(data)[at : at + size] for at in range(0, len(data), size)))
+    pieces = list(pace(memoryview(data)[at : at + size] for at in range(0, len(data), size)))
     assert b"".join(piece for piece, _ in pieces) == data
     times = [time for _, time in pieces if time is not None]
     assert len(times) > 3
@@ -85,7 +85,7 @@ def test_packets_come_at_their_time() -> None:
     assert data[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1")
     known = dict(packets(data))
     at = 0
-    for piece, time in paced([memoryview(data)]):
+    for piece, time in pace([memoryview(data)]):
         if time is not None:
             assert known[at] == pytest.approx(time / 1e9, abs=1e-6)
             inside = [moment for place, moment in known.items() if at <= place < at + len(piece)]

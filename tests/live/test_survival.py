@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import kwsniff
-from kwsniff.cli.live_service import Service
+from kwsniff.cli.live.service import Service
 from kwsniff.live.metrics import Metrics
 from kwsniff.live.metrics_port import MetricsServer
 from kwsniff.live.retention import Retention
@@ -179,7 +179,7 @@ def test_a_service_manager_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         monkeypatch.setenv("WATCHDOG_USEC", "30000000")
         monkeypatch.delenv("WATCHDOG_PID", raising=False)
         moment = [100.0]
-        monkeypatch.setattr("kwsniff.cli.live_service.time.monotonic", lambda: moment[0])
+        monkeypatch.setattr("kwsniff.cli.live.service.time.monotonic", lambda: moment[0])
         service = Service()
         service.ready("capturing on lo")
         assert manager.recv(1_000) == b"READY=1\nSTATUS=capturing on lo\n"

@@ -13,10 +13,10 @@ import pytest
 from rich.console import Console
 
 import kwsniff
-from kwsniff.cli.live_head import wrong
-from kwsniff.cli.live_lines import interval_json, interval_line
-from kwsniff.cli.live_pages import page
-from kwsniff.cli.live_state import ViewState
+from kwsniff.cli.live.header import wrong
+from kwsniff.cli.live.lines import interval_json, interval_line
+from kwsniff.cli.live.model import ViewState
+from kwsniff.cli.live.pages import page
 from kwsniff.live.connections import not_opened_words, open_connections
 from kwsniff.live.session import Session
 from kwsniff.live.window import Window
@@ -98,7 +98,7 @@ def test_what_waits_is_bounded_and_what_comes_later_is_found(tmp_path: Path, key
     path.write_bytes(pcap(files.frames(encrypted.packets())))
     growing = tmp_path / "growing.log"
     growing.write_bytes(b"")
-    limits = {"tls_held_bytes": 30_000}
+    limits = {"tls_buffer_bytes": 30_000}
     with Session(FileSource(path), tls_keylog=growing, limits=limits) as session:
         while not session.wait(0.01):
             session.take()
@@ -185,7 +185,7 @@ def test_secrets_open_connections_that_have_ended_meanwhile(
     true = analyzed(path, tls_keylog=keys.path)
     assert told(rows([found])) == told(true["api_calls"])
     assert len(rows([found])) == 8
-    ends = [(row["protocol"], row["end"], row["calls"]) for row in found["connections"].to_pylist()]
+    ends = [(row["protocol"], row["ending"], row["calls"]) for row in found["connections"].to_pylist()]
     assert ends == [("kafka", "fin", 4)] * 2
 
 

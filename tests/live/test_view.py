@@ -17,10 +17,10 @@ import pytest
 from rich.console import Console
 
 import kwsniff
-from kwsniff.cli.live_head import footer, header
-from kwsniff.cli.live_keys import parse_keys
-from kwsniff.cli.live_pages import HELP, page
-from kwsniff.cli.live_state import ORDERS, PAGES, ViewState
+from kwsniff.cli.live.header import footer, header
+from kwsniff.cli.live.keys import parse_keys
+from kwsniff.cli.live.model import ORDERS, PAGES, ViewState
+from kwsniff.cli.live.pages import HELP, page
 from kwsniff.live.session import Progress
 from kwsniff.live.window import Window
 from tests.record.mock import MockCluster
@@ -325,7 +325,7 @@ def test_names_and_keys_are_seen_in_terminals_of_any_size(terminal: tuple[Termin
         seen = screen.shows(*wanted, "kwsniff live  PAUSED  lo", "? help  q quit")
         assert "…" not in seen, seen
     screen.press("?")
-    assert "…" not in screen.shows("q or Ctrl-C", "end")
+    assert "…" not in screen.shows("q or Ctrl-C", "ending")
     client.join()
 
 

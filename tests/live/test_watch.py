@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import kwsniff
-from kwsniff.cli.live_head import wrong
-from kwsniff.cli.live_lines import interval_json, interval_line
-from kwsniff.findings.tables import READ
+from kwsniff.cli.live.header import wrong
+from kwsniff.cli.live.lines import interval_json, interval_line
+from kwsniff.findings.views import READ
 from kwsniff.live import watch as watch_module
 from kwsniff.live.batches import one_batch
 from kwsniff.live.files import RollingTables
@@ -230,7 +230,7 @@ def test_findings_are_written_along(tmp_path: Path) -> None:
     capture = INCIDENTS / "throttled" / "broker.pcap"
     watch, _ = watched(capture)
     with RollingTables(tmp_path, tuple(TABLES)) as files:
-        files.findings = watch.noted
+        files.findings = watch.pop_findings
         files.close_files()
         files.finish()
     (written,) = (tmp_path / "findings").iterdir()

@@ -11,12 +11,12 @@ import pytest
 
 import kwsniff
 from kwsniff.analysis.result import Analysis
-from kwsniff.cli.live_lines import interval_json
-from kwsniff.findings.report import SIDES
+from kwsniff.cli.live.lines import interval_json
+from kwsniff.findings.context import SIDES
 from kwsniff.live.metrics import Metrics
 from kwsniff.live.series import EDGES_S, MOST_SERIES
 from kwsniff.live.session import Progress
-from kwsniff.live.window import MOST_KEYS, OTHERS, Window, ranked
+from kwsniff.live.window import MOST_KEYS, OTHERS, Window, rank_figures
 from tests.tables.runs import inside
 
 from .running import ROOT
@@ -254,7 +254,7 @@ def many_clients(number: int) -> pa.RecordBatch:
 
 @pytest.mark.parametrize("order", ["calls", "errors", "p50", "p95", "p99", "name"])
 def test_rows_come_sorted(analysis: Analysis, order: str) -> None:
-    rows = list(ranked(filled(analysis, Clock()).figures("apis"), order))
+    rows = list(rank_figures(filled(analysis, Clock()).figures("apis"), order))
     if order == "name":
         assert [key for key, _, _ in rows] == sorted(key for key, _, _ in rows)
         return

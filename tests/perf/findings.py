@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import kwsniff
-from kwsniff.findings.tables import READ
+from kwsniff.findings.views import READ
 from tests.house.tree import ROOT
 from tests.perf.measure import Measured, compile_sources, process
 
@@ -27,7 +27,7 @@ _LARGEST = 500_000
 """Bytes of a capture; there are 233, and none may outweigh the others."""
 _ROWS = 1 << 17
 """Of a part, at least."""
-_CALLS = ("call_id", "behind")
+_CALLS = ("call_id", "queued_behind")
 
 
 def without_findings() -> list[str]:

@@ -22,7 +22,7 @@ from typing import Any
 
 from kwsniff import analyzers
 from kwsniff.analysis import analyze as analysis
-from kwsniff.analysis import passing_rows
+from kwsniff.analysis import rows
 from kwsniff.analyzers import start_analyzer
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.layout.catalog import load_catalog
@@ -136,7 +136,7 @@ def stages(load: Load, folder: Path) -> Stages:
     def write(arguments: tuple[Any, ...], seconds: float) -> None:
         writing.update({arguments[1]: seconds})  # type: ignore[dict-item]
 
-    rows, target = passing_rows.Rows, folder / "stages"
+    rows, target = rows.Rows, folder / "stages"
     vars(analyzers)["Analyzer"] = Clocked
     begun = time.process_time()
     try:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from kwsniff.analyzers import start_analyzer
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.capture import file_splits
-from kwsniff.core.capture.routing import Router
+from kwsniff.core.capture.partitioner import Router
 from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.build import Builder

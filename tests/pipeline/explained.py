@@ -46,7 +46,7 @@ SHOWN = {
     "both": "the broker's and its followers' time, where nothing that was captured splits them",
     "network": "the way, where nothing was sent again",
     "line": "time in line",
-    "behind": "behind whom",
+    "queued_behind": "behind whom",
 }
 _PAGE = """# Latency breakdown
 

@@ -68,7 +68,7 @@ def summarized(result: Any, shared: Path = SHARED) -> Result:
     summary: Result = {
         "packets": {key.removeprefix("skipped_"): capture[key] for key in _PACKETS if capture[key]},
         "connections": _counted(
-            (row["protocol"], row["end"], row["role"]) for row in result.connections.to_pylist()
+            (row["protocol"], row["ending"], row["role_source"]) for row in result.connections.to_pylist()
         ),
         "calls": _counted(
             (row["api_name"], row["api_version"], row["status"], row["reason"])

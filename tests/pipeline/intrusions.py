@@ -32,7 +32,14 @@ KINDS = {
     "SYN": (SYN, 77_777),
     "SYN-ACK": (SYN | ACK, 77_777),
 }
-BYTES = ("client_bytes", "broker_bytes", "client_missing_bytes", "broker_missing_bytes", "end", "closed_by")
+BYTES = (
+    "client_bytes",
+    "broker_bytes",
+    "client_missing_bytes",
+    "broker_missing_bytes",
+    "ending",
+    "closed_by",
+)
 _SECOND = 10**9
 
 

@@ -24,7 +24,7 @@ TABLES = (
     "api_calls", "latencies", "error_codes", "partitions", "record_batches", "groups", "members",
     "transactions", "commits", "brokers", "leaders", "api_ranges",
 )  # fmt: skip
-_CALLS = ("call_id", "first_call_id", "last_call_id", "high_watermark_call_id", "behind")
+_CALLS = ("call_id", "first_call_id", "last_call_id", "high_watermark_call_id", "queued_behind")
 
 
 def wide(size: int = 30_000, calls: int = 4) -> Scene:

@@ -264,7 +264,7 @@ def hole_faults(
         whole = {(name, side): len(message.data)}
         if kafka and _summed(holes) != whole:
             yield f"anomalies: {holes}"
-    if row["end"] != was["end"]:
+    if row["ending"] != was["ending"]:
         yield f"the end: {row['end']}, not {was['end']}"
     took = sum(before["bins"][0].values()) - sum(after["bins"][0].values())
     for name, size in after["bins"][0].items():

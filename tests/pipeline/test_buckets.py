@@ -15,7 +15,7 @@ import pytest
 
 from kwsniff.analyzers import resume_analyzer, start_analyzer
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.capture.routing import Router
+from kwsniff.core.capture.partitioner import Router
 from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.tables.build import Builder

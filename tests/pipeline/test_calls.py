@@ -34,7 +34,7 @@ def test_connections_say_who_talked_how_long(tmp_path: Path) -> None:
     packets = scene.packets()
     tables = assert_scene(tmp_path, scene)
     rows = sorted(tables["connections"], key=lambda row: row["client_port"])
-    assert [(row["protocol"], row["role"], row["handshake"], row["end"]) for row in rows] == [
+    assert [(row["protocol"], row["role_source"], row["handshake"], row["ending"]) for row in rows] == [
         ("kafka", "handshake", True, "fin"),
         ("kafka", "handshake", True, "reset"),
     ]
@@ -152,5 +152,5 @@ def test_where_nobody_tells_who_is_who_the_higher_port_is_called_client(
     script.write(b"nothing that anybody knows", 0, from_client=from_client)
     script.write(b"nor this", 1 * MILLISECOND, from_client=not from_client)
     (row,) = analyzed_packets(tmp_path, scene.packets())["connections"]
-    assert (row["role"], row["client_port"], row["broker_port"]) == ("unknown", 50_001, 9092)
+    assert (row["role_source"], row["client_port"], row["broker_port"]) == ("unknown", 50_001, 9092)
     assert (row["client_bytes"], row["broker_bytes"]) == ((26, 8) if from_client else (8, 26))

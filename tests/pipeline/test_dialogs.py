@@ -268,7 +268,7 @@ def test_connection_without_data_is_empty(tmp_path: Path) -> None:
     script.open()
     script.close(at=5 * MILLISECOND)
     tables = analyzed_packets(tmp_path, scene.packets())
-    assert [(row["protocol"], row["end"], row["calls"]) for row in tables["connections"]] == [
+    assert [(row["protocol"], row["ending"], row["calls"]) for row in tables["connections"]] == [
         ("empty", "fin", 0)
     ]
 

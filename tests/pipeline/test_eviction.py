@@ -30,7 +30,7 @@ def three_connections(apart: int) -> Scene:
 
 def test_connection_that_was_silent_too_long_is_given_up(tmp_path: Path) -> None:
     tables = analyzed_packets(tmp_path, three_connections(10 * SECOND).packets(), limits={"idle_seconds": 15})
-    evicted = [row["client_port"] for row in tables["connections"] if row["end"] == "evicted"]
+    evicted = [row["client_port"] for row in tables["connections"] if row["ending"] == "evicted"]
     assert evicted == [50_000, 50_001]
     names = [row["name"] for row in tables["anomalies"]]
     assert names.count("connection_evicted") == 2
@@ -48,7 +48,7 @@ def test_connection_that_goes_on_after_a_long_silence_begins_anew(tmp_path: Path
     script.call(groups.heartbeat(3, 2, "g"), at=20 * SECOND, answer_at=21 * SECOND)
     script.call(groups.heartbeat(3, 3, "g"), at=22 * SECOND, answer_at=23 * SECOND)
     tables = analyzed_packets(tmp_path, scene.packets(), limits={"idle_seconds": 15})
-    assert [(row["end"], row["calls"]) for row in tables["connections"]] == [("evicted", 1), ("open", 2)]
+    assert [(row["ending"], row["calls"]) for row in tables["connections"]] == [("evicted", 1), ("open", 2)]
     assert [row["name"] for row in tables["anomalies"]] == ["connection_evicted"]
     assert [(row["correlation_id"], row["status"]) for row in tables["api_calls"]] == [
         (number, "answered") for number in (1, 2, 3)
@@ -57,13 +57,13 @@ def test_connection_that_goes_on_after_a_long_silence_begins_anew(tmp_path: Path
 
 def test_nothing_is_given_up_within_the_time(tmp_path: Path) -> None:
     tables = analyzed_packets(tmp_path, three_connections(10 * SECOND).packets(), limits={"idle_seconds": 31})
-    assert {row["end"] for row in tables["connections"]} == {"open"}
+    assert {row["ending"] for row in tables["connections"]} == {"open"}
     assert tables["anomalies"] == []
 
 
 def test_too_many_connections_cost_the_most_silent_one(tmp_path: Path) -> None:
     tables = analyzed_packets(tmp_path, three_connections(SECOND).packets(), limits={"connections": 2})
-    evicted = [row["client_port"] for row in tables["connections"] if row["end"] == "evicted"]
+    evicted = [row["client_port"] for row in tables["connections"] if row["ending"] == "evicted"]
     assert evicted == [50_000, 50_001]
     assert [row["name"] for row in tables["anomalies"]].count("connection_evicted") == 2
     assert len(tables["api_calls"]) == 4
@@ -78,7 +78,7 @@ def test_who_spoke_last_is_not_the_most_silent_one(tmp_path: Path) -> None:
     del scene.scripts[3:]
     scene.scripts[2].open(40 * SECOND)
     tables = analyzed_packets(tmp_path, scene.packets(), limits={"connections": 2})
-    ends = {row["client_port"]: row["end"] for row in tables["connections"]}
+    ends = {row["client_port"]: row["ending"] for row in tables["connections"]}
     assert ends == {50_000: "open", 50_001: "evicted", 50_002: "open"}
 
 
@@ -91,7 +91,7 @@ def test_connections_that_were_given_up_leave_room_for_others(tmp_path: Path) ->
         script.call(groups.heartbeat(3, 1, "g"), at=at + SECOND, answer_at=at + 2 * SECOND)
     limits = {"connections": 2, "idle_seconds": 15}
     tables = analyzed_packets(tmp_path, scene.packets(), limits=limits)
-    assert [row["end"] for row in tables["connections"]] == ["evicted", "evicted", "open", "open"]
+    assert [row["ending"] for row in tables["connections"]] == ["evicted", "evicted", "open", "open"]
 
 
 def closed(scene: Scene, port: int, at: int, *, late: int = 0) -> None:
@@ -117,7 +117,7 @@ def test_what_comes_long_after_the_end_is_another_connection(
             closed(scene, 50_000 + number, number * 40 * SECOND)
     tables = analyzed_packets(tmp_path, scene.packets())
     rows = [row for row in tables["connections"] if row["client_port"] == 50_000]
-    assert [row["end"] for row in rows] == ["fin", "open"][:connections]
+    assert [row["ending"] for row in rows] == ["fin", "open"][:connections]
     anomalies = {
         row["name"] for row in tables["anomalies"] if row["connection_id"] == rows[0]["connection_id"]
     }
@@ -132,6 +132,6 @@ def test_connections_that_have_ended_go_before_those_that_have_not(tmp_path: Pat
     for number in range(20):
         closed(scene, 50_000 + number, (2 + 2 * number) * SECOND)
     tables = analyzed_packets(tmp_path, scene.packets(), limits={"connections": 2})
-    assert {row["end"] for row in tables["connections"]} == {"fin", "open"}
+    assert {row["ending"] for row in tables["connections"]} == {"fin", "open"}
     assert tables["anomalies"] == []
     assert [row["status"] for row in tables["api_calls"]] == ["answered"] * 21

@@ -258,7 +258,7 @@ def test_a_reader_of_committed_records_is_held_back() -> None:
 def test_an_answer_comes_when_its_client_has_given_up() -> None:
     """The broker answered at once; the client had closed every connection before that."""
     assert {row["status"] for row in tables("timeout_too_short", "broker")["api_calls"]} == {"answered"}
-    ends = [row["end"] for row in tables("timeout_too_short", "client")["connections"]]
+    ends = [row["ending"] for row in tables("timeout_too_short", "client")["connections"]]
     assert len(ends) >= 4
     assert set(ends) == {"reset"}
 

@@ -304,13 +304,13 @@ def test_the_time_without_room_during_a_call_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("client_us", "broker_us", "vantage"),
+    ("client_us", "broker_us", "capture_point"),
     [
         (20, 5000, "client"),
         (5000, 20, "broker"),
         (3000, 3000, "between"),
         (20, 30, "same_machine"),
-        (1000, 4100, "client"),  # more than four times as near: docs/tables.md, vantage
+        (1000, 4100, "client"),  # more than four times as near: docs/tables.md, capture_point
         (1000, 3900, "between"),
         (3900, 1000, "between"),
         (4100, 1000, "broker"),
@@ -319,7 +319,7 @@ def test_the_time_without_room_during_a_call_is_counted(tmp_path: Path) -> None:
     ],
 )
 def test_acknowledgements_tell_where_the_capture_was_taken(
-    tmp_path: Path, client_us: int, broker_us: int, vantage: str
+    tmp_path: Path, client_us: int, broker_us: int, capture_point: str
 ) -> None:
     scene = Scene()
     script = scene.connection()  # without handshake: its acknowledgements would count
@@ -332,7 +332,7 @@ def test_acknowledgements_tell_where_the_capture_was_taken(
     (row,) = exact(tmp_path, scene.packets())["connections"]
     assert row["client_round_trip_ns"] == client_us * MICROSECOND
     assert row["broker_round_trip_ns"] == broker_us * MICROSECOND
-    assert row["vantage"] == vantage
+    assert row["capture_point"] == capture_point
 
 
 def test_a_call_of_unknown_layout_is_one_to_wait_for(tmp_path: Path) -> None:
@@ -346,7 +346,7 @@ def test_a_call_of_unknown_layout_is_one_to_wait_for(tmp_path: Path) -> None:
     rows = latencies(tmp_path, scene.packets())
     assert parts(rows[3]) == (0, 15 * MILLISECOND, 1 * MILLISECOND, 0, 0)
     calls = {row["correlation_id"]: row["call_id"] for row in exact(tmp_path, scene.packets())["api_calls"]}
-    assert rows[3]["behind"] == calls[2]
+    assert rows[3]["queued_behind"] == calls[2]
 
 
 def assert_sums(tables: dict[str, list[Row]]) -> None:
@@ -361,9 +361,9 @@ def assert_sums(tables: dict[str, list[Row]]) -> None:
         if row["wait"] == "long_poll" and not call["throttle_time_ms"]:
             assert row["deliberate_wait_ns"] >= call["max_wait_ms"] * MILLISECOND
         assert (row["deliberate_wait_ns"] > 0) == (row["wait"] not in ("none", "replicas_possible")), row
-        assert (row["queue_wait_ns"] > 0) == (row["behind"] is not None), row
-        if row["behind"] in calls:
-            assert calls[row["behind"]]["connection_id"] == row["connection_id"]
+        assert (row["queue_wait_ns"] > 0) == (row["queued_behind"] is not None), row
+        if row["queued_behind"] in calls:
+            assert calls[row["queued_behind"]]["connection_id"] == row["connection_id"]
     timed = {call_id for call_id, call in calls.items() if call["latency_ns"] is not None}
     assert {row["call_id"] for row in tables["latencies"]} <= timed
 

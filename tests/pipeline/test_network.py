@@ -58,7 +58,7 @@ def test_at_the_client_the_round_trip_is_the_networks(tmp_path: Path) -> None:
     (row,) = tables["latencies"]
     assert parts(row) == (0, WAY, 0, 3 * MS, 0, 0)
     (connection,) = tables["connections"]
-    assert connection["vantage"] == "client"
+    assert connection["capture_point"] == "client"
 
 
 def test_at_the_broker_no_round_trip_is_part_of_a_call(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_at_the_broker_no_round_trip_is_part_of_a_call(tmp_path: Path) -> None:
     script.call(heartbeat(1), at=1000 * MS, answer_at=1003 * MS)
     tables = exact(tmp_path, scene.packets())
     assert parts(tables["latencies"][0]) == (0, 0, 0, 3 * MS, 0, 0)
-    assert tables["connections"][0]["vantage"] == "broker"
+    assert tables["connections"][0]["capture_point"] == "broker"
 
 
 def test_in_line_counts_at_the_broker_not_at_the_client(tmp_path: Path) -> None:
@@ -84,8 +84,8 @@ def test_in_line_counts_at_the_broker_not_at_the_client(tmp_path: Path) -> None:
     assert parts(rows[1]) == (0, WAY, 0, 5 * MS, 0, 0)
     assert parts(rows[2]) == (0, WAY, 4 * MS, 3 * MS, 0, 0)
     assert parts(rows[3]) == (0, WAY, 0, 2 * MS, 0, 0)
-    assert (rows[2]["behind"], rows[2]["behind_wait"]) == (rows[1]["call_id"], "none")
-    assert rows[1]["behind"] is rows[3]["behind"] is None
+    assert (rows[2]["queued_behind"], rows[2]["queued_behind_wait"]) == (rows[1]["call_id"], "none")
+    assert rows[1]["queued_behind"] is rows[3]["queued_behind"] is None
 
 
 def test_the_way_near_the_call_counts(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_delayed_acknowledgements_and_answers_are_no_round_trip(tmp_path: Path) 
         script.acknowledge(at + 40 * MS, from_client=False)
     tables = exact(tmp_path, scene.packets())
     assert [row["network_ns"] for row in tables["latencies"]] == [0] * 10
-    assert tables["connections"][0]["vantage"] == "unknown"
+    assert tables["connections"][0]["capture_point"] == "unknown"
 
 
 def test_a_lost_request_waited_for_its_second_copy(tmp_path: Path) -> None:
@@ -231,9 +231,9 @@ def test_what_was_lost_before_an_answer_counts_from_when_its_question_was_whole(
     assert (row["network_ns"], row["response_transmission_ns"]) == (80 * MS, 10 * MS)
 
 
-@pytest.mark.parametrize(("calls", "vantage"), [(3, "unknown"), (4, "client")])
+@pytest.mark.parametrize(("calls", "capture_point"), [(3, "unknown"), (4, "client")])
 def test_three_prompt_acknowledgements_tell_where_the_capture_was_taken(
-    tmp_path: Path, calls: int, vantage: str
+    tmp_path: Path, calls: int, capture_point: str
 ) -> None:
     """docs/tables.md, latencies: neither a handshake nor three of them. The first call's do not count:
     whether the first segment of a capture is a stream's next one is not known."""
@@ -245,7 +245,7 @@ def test_three_prompt_acknowledgements_tell_where_the_capture_was_taken(
         script.acknowledge(at + 5 * MILLISECOND, from_client=False)
         script.acknowledge(at + 9 * MILLISECOND + 20 * MICROSECOND, from_client=True)
     (row,) = exact(tmp_path, scene.packets())["connections"]
-    assert row["vantage"] == vantage
+    assert row["capture_point"] == capture_point
 
 
 def stamped(

@@ -165,8 +165,8 @@ PLACES = {
 FIGURES = (
     "client_bytes", "broker_bytes", "client_packets", "broker_packets", "client_retransmitted_bytes",
     "broker_retransmitted_bytes", "client_out_of_order", "broker_out_of_order", "client_missing_bytes",
-    "broker_missing_bytes", "round_trip_ns", "client_round_trip_ns", "broker_round_trip_ns", "calls", "end",
-    "vantage", "client_zero_window_ns", "broker_zero_window_ns", "first_time", "last_time",
+    "broker_missing_bytes", "round_trip_ns", "client_round_trip_ns", "broker_round_trip_ns", "calls", "ending",
+    "capture_point", "client_zero_window_ns", "broker_zero_window_ns", "first_time", "last_time",
 )  # fmt: skip
 
 

@@ -72,7 +72,7 @@ def test_a_fetch_shows_the_lag_of_its_reader(tmp_path: Path, version: int) -> No
     sets = {"orders": {0: ONE + TWO, 1: b"", 2: b""}}
     call = messages.fetch(version, 1, sets, errors={("orders", 2): 1})
     rows, _ = tables_of(tmp_path, call)
-    names = ("partition", "error_code", "offset", "record_bytes", "record_count", "batch_count")
+    names = ("partition", "error_code", "requested_offset", "record_bytes", "record_count", "batch_count")
     assert picked(rows, *names) == [
         (0, 0, 100, len(ONE + TWO), 3, 2),
         (1, 0, 100, 0, 0, 0),
@@ -95,7 +95,7 @@ def test_offsets_that_are_committed_and_asked_for_are_rows(tmp_path: Path) -> No
         groups.offset_fetch(7, 2, "g", offsets),
         groups.list_offsets(7, 3, {"orders": 0}),
     )
-    names = ("correlation_id", "topic", "partition", "offset", "error_code")
+    names = ("correlation_id", "topic", "partition", "requested_offset", "error_code")
     assert picked(partitions, *names) == [
         (1, "orders", 0, 17, 0),
         (1, "orders", 1, 4, 0),

@@ -123,7 +123,7 @@ def test_ports_used_again_are_another_connection(closed: bool, tmp_path: Path) -
             script.close(at=start + 90 * MILLISECOND)
     tables = assert_scene(tmp_path, scene)
     assert len(tables["connections"]) == 3
-    assert [row["end"] for row in tables["connections"]] == (
+    assert [row["ending"] for row in tables["connections"]] == (
         ["fin"] * 3 if closed else ["reused", "reused", "open"]
     )
     ids = [row["connection_id"] for row in in_order(tables["api_calls"])]
@@ -134,7 +134,7 @@ def test_connection_that_begins_with_data(tmp_path: Path) -> None:
     scene = scenes.one_by_one(scenes.vocabulary()[4:12], handshake=False)
     tables = assert_scene(tmp_path, scene)
     assert tables["connections"][0]["handshake"] is False
-    assert tables["connections"][0]["role"] == "content"
+    assert tables["connections"][0]["role_source"] == "content"
 
 
 def test_keep_alives_and_bare_acks_say_nothing(tmp_path: Path) -> None:

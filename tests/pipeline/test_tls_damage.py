@@ -145,7 +145,7 @@ def test_a_handshake_may_lose_a_packet(
     clear = analyzed(written(tmp_path / "plain.pcap", plain.packets()))
     hurt = damage.drop(packets, flights(packets)[lost])
     opened = analyzed(written(tmp_path / "tls.pcap", hurt), tls_keylog=keys.path)
-    order, loose = ("client_port", "correlation_id"), PLACES | {"call_id", "connection_id", "behind"}
+    order, loose = ("client_port", "correlation_id"), PLACES | {"call_id", "connection_id", "queued_behind"}
     mine, theirs = (
         sorted(facts(tables["api_calls"], loose), key=lambda row: [row[name] for name in order])
         for tables in (opened, clear)

@@ -125,7 +125,7 @@ def test_without_a_tcp_handshake_who_greets_is_the_client(tmp_path: Path) -> Non
     swapped = [packet for packet in packets if not packet.from_client or packet.offset or not packet.payload]
     for some in (packets, swapped):
         (row,) = analyzed(capture_of(tmp_path / "tls.pcap", some))["connections"]
-        assert (row["client_port"], row["broker_port"], row["role"]) == (50_000, 9092, "content")
+        assert (row["client_port"], row["broker_port"], row["role_source"]) == (50_000, 9092, "content")
         assert row["tls_version"] == "1.3"
 
 

@@ -128,7 +128,7 @@ def _taken(session: Session) -> Iterator[Any]:
 def test_the_tasks_of_the_pipeline_know_it(capture: Path, folder: str, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
-    from kwsniff.analysis.places import Places
+    from kwsniff.analysis.capture_points import CapturePoints
     from kwsniff.spark.decode import Work, decode_bucket
     from kwsniff.spark.inputs import find_inputs, share_out
     from kwsniff.spark.jobs import Items
@@ -144,7 +144,7 @@ def test_the_tasks_of_the_pipeline_know_it(capture: Path, folder: str, tmp_path:
         (walk,) = routed.walks
         walk.file = routed.file
         work = Work(
-            plan=Plan.write(scratch, captures, [[walk]], Places()),
+            plan=Plan.write(scratch, captures, [[walk]], CapturePoints()),
             staging=staging.place,
             scratch=staging.scratch,
             num_buckets=1,

@@ -222,10 +222,13 @@ def test_calls_in_line_name_the_call_that_took_most_of_it(tmp_path: Path) -> Non
     script.call(heartbeat(4), at=40 * MS, answer_at=814 * MS)
     script.call(heartbeat(5), at=500 * MS, answer_at=815 * MS)
     rows = latencies(tmp_path, scene.packets())
-    assert rows[1]["behind"] is rows[1]["behind_wait"] is None
+    assert rows[1]["queued_behind"] is rows[1]["queued_behind_wait"] is None
     for number in (2, 3, 4):
-        assert (rows[number]["behind"], rows[number]["behind_wait"]) == (rows[1]["call_id"], "long_poll")
-    assert (rows[5]["behind"], rows[5]["behind_wait"]) == (rows[3]["call_id"], "none")
+        assert (rows[number]["queued_behind"], rows[number]["queued_behind_wait"]) == (
+            rows[1]["call_id"],
+            "long_poll",
+        )
+    assert (rows[5]["queued_behind"], rows[5]["queued_behind_wait"]) == (rows[3]["call_id"], "none")
     assert parts(rows[5]) == (0, 314 * MS, 1 * MS, 0, 0)
 
 
@@ -243,4 +246,4 @@ def test_a_call_that_was_not_seen_whole_is_one_to_wait_for(tmp_path: Path) -> No
     calls = {row["correlation_id"]: row["call_id"] for row in tables["api_calls"]}
     rows = {row["call_id"]: row for row in tables["latencies"]}
     assert calls[2] not in rows
-    assert (rows[calls[3]]["queue_wait_ns"], rows[calls[3]]["behind"]) == (90 * MILLISECOND, calls[2])
+    assert (rows[calls[3]]["queue_wait_ns"], rows[calls[3]]["queued_behind"]) == (90 * MILLISECOND, calls[2])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kwsniff.sources.second_witness import messages
+from kwsniff.verify.tshark import messages
 
 # Newest version tshark 4.0 dissects, per API key (its table is that of Kafka 2.5).
 NEWEST = {

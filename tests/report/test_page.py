@@ -17,9 +17,9 @@ pytest.importorskip("duckdb", reason="duckdb is not installed")
 
 import kwsniff
 from kwsniff.errors import OutputError
+from kwsniff.findings.context import describe_basis, list_not_seen
 from kwsniff.findings.evaluate import evaluate, fetch
-from kwsniff.findings.report import describe_basis, list_not_seen
-from kwsniff.findings.tables import open_folder, open_tables
+from kwsniff.findings.views import open_folder, open_tables
 from kwsniff.report.draft import draft
 from kwsniff.report.rebalances import make_rebalances
 from kwsniff.report.report import write_report

@@ -74,11 +74,11 @@ def test_requests_are_those_the_brokers_counted(name: str) -> None:
     about: dict[str, Any] = tomllib.loads((CAPTURES / name / "about.toml").read_text("utf-8"))
     with bound(*about["broker"]["ports"]):
         packets = kafka_of(CAPTURES / name / about["file"])
-    requests = Counter(packet.decoded().api_name for packet in packets if packet.side == "request")
+    requests = Counter(packet.to_message().api_name for packet in packets if packet.side == "request")
     assert requests == about["requests"]
     for packet in packets:
         if packet.side == "response":
-            assert packet.decoded().api_name
+            assert packet.to_message().api_name
 
 
 def test_every_message_is_that_of_the_script(tmp_path: Path) -> None:
@@ -86,11 +86,11 @@ def test_every_message_is_that_of_the_script(tmp_path: Path) -> None:
     packets = scripted(tmp_path, one_by_one(calls, mss=700).packets())
     expected = [part[4:] for call in calls for part in (call.request, call.response) if part is not None]
     assert [bytes(packet.message) for packet in packets] == expected
-    assert [packet.decoded().error for packet in packets] == [None] * len(packets)
+    assert [packet.to_message().error for packet in packets] == [None] * len(packets)
     apis = [
         (call.api_key, side) for call in calls for side in (call.request, call.response) if side is not None
     ]
-    assert [packet.decoded().api_key for packet in packets] == [key for key, _ in apis]
+    assert [packet.to_message().api_key for packet in packets] == [key for key, _ in apis]
 
 
 @pytest.mark.parametrize("mss", [37, 150, 200, 333, 1448])
@@ -98,7 +98,7 @@ def test_frames_that_share_or_span_segments_are_told_apart(mss: int, tmp_path: P
     packets = scripted(tmp_path, pipelined(mss=mss).packets())
     ids: dict[str, list[int]] = {"request": [], "response": []}
     for packet in packets:
-        message = packet.decoded()
+        message = packet.to_message()
         assert message.error is None
         assert message.api_name == "Produce"
         header = message.as_dict()["header"]
@@ -111,7 +111,7 @@ def test_repeated_segments_are_taken_once(tmp_path: Path) -> None:
     twice = duplicate(packets, lambda packet: bool(packet.payload), later=1)
     assert len(twice) > len(packets)
     found = scripted(tmp_path, twice)
-    ids = [(packet.side, packet.decoded().as_dict()["header"]["correlation_id"]) for packet in found]
+    ids = [(packet.side, packet.to_message().as_dict()["header"]["correlation_id"]) for packet in found]
     assert sorted(ids) == sorted((side, 100 + call) for side in ("request", "response") for call in range(20))
 
 
@@ -158,12 +158,12 @@ def test_secrets_and_records_are_hidden(tmp_path: Path) -> None:
     assert "correct horse" not in shown
     assert TOKEN.hex()[:16] not in shown
     assert "4111111111111111" not in shown
-    assert packets[4].decoded().as_dict()["body"] == {"auth_bytes": "AGFubgBjb3JyZWN0IGhvcnNlIGJhdHRlcnk="}
+    assert packets[4].to_message().as_dict()["body"] == {"auth_bytes": "AGFubgBjb3JyZWN0IGhvcnNlIGJhdHRlcnk="}
 
 
 def test_responses_know_what_their_request_told(tmp_path: Path) -> None:
     packets = scripted(tmp_path, one_by_one([join_group(5, 1, "g"), sync_group(5, 2, "g")]).packets())
-    (inner,) = packets[1].decoded().found_inside().values()
+    (inner,) = packets[1].to_message().found_inside().values()
     assert (inner.name, inner.note) == ("ConsumerProtocolSubscription", "")
 
 
@@ -174,16 +174,16 @@ def test_requests_without_acks_are_not_waited_for(tmp_path: Path) -> None:
         fetch(4, 5, {"orders": {0: batch([b"x"])}}),
     ]
     packets = scripted(tmp_path, one_by_one(calls).packets())
-    assert [packet.decoded().api_name for packet in packets] == ["Produce", "Fetch", "Fetch"]
+    assert [packet.to_message().api_name for packet in packets] == ["Produce", "Fetch", "Fetch"]
 
 
 def test_without_a_session_segments_are_frames_and_responses_stay_closed(tmp_path: Path) -> None:
     path = tmp_path / "one.pcap"
     path.write_bytes(pcap(frames(one_by_one([metadata(9, 5, ["orders"])]).packets())))
     request, response = (packet[Kafka] for packet in rdpcap(str(path)) if Kafka in packet)
-    assert request.decoded().api_name == "Metadata"
+    assert request.to_message().api_name == "Metadata"
     assert response.side == "response"
-    assert response.decoded().as_dict()["header"] == {"correlation_id": 5}
+    assert response.to_message().as_dict()["header"] == {"correlation_id": 5}
     assert "unknown_api" in response.show(dump=True)
 
 
@@ -192,8 +192,8 @@ def test_a_packet_can_be_built_copied_and_read_back() -> None:
     packet = IP() / TCP(sport=50_000, dport=9092) / Kafka(message=message)
     again = IP(raw(packet))
     assert again[Kafka].length == len(message)
-    assert again[Kafka].copy().decoded().as_dict() == again[Kafka].decoded().as_dict()
-    assert again[Kafka].decoded().api_name == "Metadata"
+    assert again[Kafka].copy().decoded().as_dict() == again[Kafka].to_message().as_dict()
+    assert again[Kafka].to_message().api_name == "Metadata"
 
 
 def test_ports_are_bound_and_unbound() -> None:

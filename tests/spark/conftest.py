@@ -27,7 +27,7 @@ def capture() -> Path:
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks run one after the other in this process: what they do is the same, without Spark's share."""
     from kwsniff.spark import finish, pipeline, ranges, scan, stream
-    from kwsniff.spark.values import dump, load
+    from kwsniff.spark.serialization import dump, load
 
     def run_tasks(_: Any, work: Any, items: Any, **__: Any) -> list[Any]:
         return [load(dump(work(item))) for item in items]

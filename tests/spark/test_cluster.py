@@ -20,7 +20,7 @@ pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not 
 
 import pyarrow as pa
 
-from kwsniff.spark.manifest import paths_of, published
+from kwsniff.spark.manifest import paths_of, read_published
 from kwsniff.spark.storage import Place
 from kwsniff.tables.schema import TABLES, arrow_schema
 
@@ -108,7 +108,7 @@ def test_workers_that_share_nothing_read_a_store_and_fill_it(
 
 def rows_of(place: Place) -> Rows:
     """Those of the files that a store's manifest names."""
-    named = sorted(paths_of(published(place)))
+    named = sorted(paths_of(read_published(place)))
     found = {}
     for name, table in TABLES.items():
         files = []

@@ -86,11 +86,11 @@ def test_limits_that_each_bucket_holds_to_are_named(
         "--table",
         "api_calls",
     ]
-    assert run([*command, "--limit", "connections=1000", "--limit", "outstanding_calls=100"]) == 0
+    assert run([*command, "--limit", "connections=1000", "--limit", "in_flight_requests=100"]) == 0
     told = "note: connections=1000 applies to each of 3 buckets of connections"
     said = capsys.readouterr().err
     assert (told in said) == (buckets == "3")
-    assert "outstanding_calls" not in said
+    assert "in_flight_requests" not in said
 
 
 @pytest.mark.slow

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kwsniff.findings import table
-from kwsniff.findings.bounds import Figures, figures_of
-from kwsniff.findings.tables import files_of_tables
-from kwsniff.spark import judgement
+from kwsniff.findings import finding_rows
+from kwsniff.findings.prefilter.figures import Figures, figures_of
+from kwsniff.findings.views import files_of_tables
+from kwsniff.spark import findings
 from tests.findings.test_added_up import told
 from tests.perf.loads import SMALL_PERIOD, small
 from tests.perf.repeat import write
@@ -32,9 +32,9 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[Figures]:
 
     def remember(found: Figures, *arguments: Any) -> Any:
         figures.append(found)
-        return table.find(found, *arguments)
+        return finding_rows.find(found, *arguments)
 
-    monkeypatch.setattr(judgement, "find", remember)
+    monkeypatch.setattr(findings, "find", remember)
     return figures
 
 

@@ -15,7 +15,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.analyzer", reason="the core is not built")
 
 from kwsniff.errors import CaptureError, OutputError
-from kwsniff.spark.jobs import collected, run_tasks
+from kwsniff.spark.jobs import collect_rows, run_tasks
 from kwsniff.spark.parts import Part
 from kwsniff.spark.staging import Staging
 from kwsniff.tables.folder import MANIFEST
@@ -88,7 +88,7 @@ def test_what_spark_puts_around_an_error_is_left_out(last: str, says: str) -> No
         f"{told} SQLSTATE: 38000\n\tat org.apache\n\tat java.base\n",
     ):
         with pytest.raises(OutputError) as raised:
-            collected(Refused(text))  # type: ignore[arg-type]
+            collect_rows(Refused(text))  # type: ignore[arg-type]
         assert str(raised.value).startswith("a Spark task failed after all retries: ")
         assert says in str(raised.value)
         assert "SQLSTATE" not in str(raised.value)

@@ -13,10 +13,10 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
 from kwsniff.errors import OutputError, UsageError
-from kwsniff.spark import claims, pipeline, stored_captures
+from kwsniff.spark import output_lock, pipeline, stored_captures
 from kwsniff.spark.file_systems import file_system
 from kwsniff.spark.hadoop import hadoop_settings
-from kwsniff.spark.manifest import paths_of, published
+from kwsniff.spark.manifest import paths_of, read_published
 from kwsniff.spark.pipeline import run_pipeline
 from kwsniff.spark.storage import Place
 from kwsniff.tables.folder import MANIFEST
@@ -41,9 +41,9 @@ def somewhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture
 def store(somewhere: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_process: None) -> Place:
-    monkeypatch.setattr(claims, "BEAT_S", 0.2)
-    monkeypatch.setattr(claims, "PATIENCE_S", 1.5)
-    monkeypatch.setattr(claims, "_LOOK_S", 0.1)
+    monkeypatch.setattr(output_lock, "BEAT_S", 0.2)
+    monkeypatch.setattr(output_lock, "PATIENCE_S", 1.5)
+    monkeypatch.setattr(output_lock, "_LOOK_S", 0.1)
     for module in (pipeline, stored_captures):
         monkeypatch.setattr(module, "settings_for", lambda *_: somewhere.settings)
     return somewhere.inside(tmp_path.name)
@@ -70,7 +70,7 @@ def test_tables_of_captures_there_are_those_of_analyze(
     output = store.inside("deep/tables")
     run([f"{store.root}/in"], output, split_bytes=30_000)
     assert as_if_local(rows_of(output), store, tmp_path) == analyzed(*rotated_in_store)
-    assert set(output.files()) == {MANIFEST, *paths_of(published(output))}
+    assert set(output.files()) == {MANIFEST, *paths_of(read_published(output))}
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ def test_a_run_takes_the_place_of_the_one_before(store: Place) -> None:
     for capture in (ONE, OTHER):
         run(capture, output)
         assert rows_of(output) == analyzed(capture)
-        assert set(output.files()) == {MANIFEST, *paths_of(published(output))}
+        assert set(output.files()) == {MANIFEST, *paths_of(read_published(output))}
 
 
 def test_files_are_written_anew_copied_and_removed(store: Place) -> None:

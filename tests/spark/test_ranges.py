@@ -11,8 +11,9 @@ import pytest
 
 from kwsniff.spark import range_tasks, ranges
 from kwsniff.spark.range_tasks import Range
-from kwsniff.timelines import committed_lag, evidence
-from kwsniff.timelines.room import Room
+from kwsniff.timelines import committed_lag
+from kwsniff.timelines.memory_budget import Room
+from kwsniff.timelines.waits import evidence
 from tests.perf.loads import SMALL_PERIOD, mixed
 from tests.perf.repeat import write
 from tests.pipeline.clocks import CLOCKS
@@ -186,7 +187,7 @@ def test_what_proves_a_wait_may_lie_twice_as_far_in_front_of_who_stood_behind_it
     run(capture, tmp_path / "out")
     found = written(tmp_path / "out")
     assert found == analyzed(capture)
-    assert [row["behind_wait"] for row in found["latencies"] if row["behind"]] == waits
+    assert [row["queued_behind_wait"] for row in found["latencies"] if row["queued_behind"]] == waits
     assert max(each.front for each in followed if each.waits) > 1
 
 

@@ -14,7 +14,7 @@ from tests.traffic import files
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
-from kwsniff.spark.notes import Notes
+from kwsniff.spark.events import Notes
 from kwsniff.timelines.timelines import Noted
 from tests.spark.test_pipeline import recorded, run
 

@@ -15,15 +15,15 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
 from kwsniff.errors import OutputError, UsageError
-from kwsniff.spark import claims, pipeline
-from kwsniff.spark.claims import Claim
+from kwsniff.spark import output_lock, pipeline
 from kwsniff.spark.decode import decode_bucket
 from kwsniff.spark.file_systems import check_uri
 from kwsniff.spark.hadoop import Settings
-from kwsniff.spark.lake import options_of
-from kwsniff.spark.manifest import NEXT, paths_of, published
+from kwsniff.spark.manifest import NEXT, paths_of, read_published
+from kwsniff.spark.output_lock import Claim
 from kwsniff.spark.pipeline import run_pipeline
 from kwsniff.spark.storage import Place
+from kwsniff.spark.table_formats import options_of
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.column import RUN
 from kwsniff.tables.folder import MANIFEST
@@ -44,9 +44,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
 @pytest.fixture
 def output(settings: Settings, monkeypatch: pytest.MonkeyPatch, in_process: None) -> Place:
     monkeypatch.setattr(pipeline, "settings_for", lambda *_: settings)
-    monkeypatch.setattr(claims, "BEAT_S", 0.2)
-    monkeypatch.setattr(claims, "PATIENCE_S", 1.5)
-    monkeypatch.setattr(claims, "_LOOK_S", 0.1)
+    monkeypatch.setattr(output_lock, "BEAT_S", 0.2)
+    monkeypatch.setattr(output_lock, "PATIENCE_S", 1.5)
+    monkeypatch.setattr(output_lock, "_LOOK_S", 0.1)
     return new_bucket(settings).inside("some/tables")
 
 
@@ -64,7 +64,7 @@ def read(output: Place, paths: list[str]) -> Rows:
 
 
 def named(output: Place) -> Rows:
-    return read(output, sorted(paths_of(published(output))))
+    return read(output, sorted(paths_of(read_published(output))))
 
 
 def listed(output: Place) -> Rows:
@@ -78,7 +78,7 @@ def test_the_tables_are_those_of_analyze_and_nothing_else_is_there(output: Place
     for _ in range(2):  # also in the place of a run before
         result = run(ONE, output)
         assert named(output) == listed(output) == wanted
-        assert set(output.files()) == {MANIFEST, *paths_of(published(output))}
+        assert set(output.files()) == {MANIFEST, *paths_of(read_published(output))}
         assert result.rows == {name: len(rows) for name, rows in wanted.items()}
     manifest = json.loads(output.read_text(MANIFEST) or "")
     for files in manifest["files"].values():
@@ -114,7 +114,7 @@ def test_a_run_that_is_killed_at_any_write_leaves_the_old_or_the_new(
         run(OTHER, output, tables, 1)
         found = listed(output)
         assert {name: found[name] for name in tables} == new
-        assert set(output.files()) == {MANIFEST, *paths_of(published(output))}
+        assert set(output.files()) == {MANIFEST, *paths_of(read_published(output))}
         steps += 2
     assert seen == {False, True}
     assert steps > 8
@@ -174,14 +174,14 @@ def test_of_two_at_once_one_wins_and_the_other_says_so(
 def test_one_that_was_held_for_dead_changes_nothing(output: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """It sleeps for longer than others wait; another run comes and goes meanwhile."""
     run(ONE, output, ("api_calls",))
-    monkeypatch.setattr(claims, "BEAT_S", 3600)
+    monkeypatch.setattr(output_lock, "BEAT_S", 3600)
     decode = decode_bucket
     again: list[bool] = []
 
     def meanwhile(number: int, *, work: Any) -> Any:
         if not again:
             again.append(True)
-            (claim,) = output.files(claims.FOLDER)
+            (claim,) = output.files(output_lock.FOLDER)
             output.remove([claim])
             run(OTHER, output, ("api_calls",))
         return decode(number, work=work)
@@ -209,7 +209,7 @@ def test_on_spark_aggregates_are_there_too(
     assert found.rows == wanted.rows
     assert named(place) == written(tmp_path / "out") == analyzed(capture)
     for name in AGGREGATES:
-        files = [path for path in paths_of(published(place)) if path.startswith(f"{name}/")]
+        files = [path for path in paths_of(read_published(place)) if path.startswith(f"{name}/")]
         assert files
         there = pa.concat_tables([pq.read_table(place.open_input(path)) for path in files])
         assert in_order(there, ("sketch",)) == aggregated(tmp_path / "out", name)
@@ -231,7 +231,7 @@ def test_a_delta_table_in_a_store_has_its_versions(output: Place) -> None:
     options = options_of(output)
     one, other = (analyzed_once(path)["api_calls"] for path in (ONE, OTHER))
     for version, wanted in ((1, one), (2, sorted([*one, *other], key=repr))):
-        table = deltalake.DeltaTable(output.shown("api_calls"), version=version, storage_options=options)
+        table = deltalake.DeltaTable(output.display("api_calls"), version=version, storage_options=options)
         found = table.to_pyarrow_table().drop_columns(["date"])
         assert in_order(found.cast(arrow_schema(TABLES["api_calls"])), ()) == wanted
 

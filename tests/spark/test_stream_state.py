@@ -19,7 +19,7 @@ pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not 
 
 from kwsniff.errors import KwsniffError
 from kwsniff.spark import stream as streaming
-from kwsniff.spark.record import FOLLOWED
+from kwsniff.spark.checkpoint import FOLLOWED
 from kwsniff.spark.stream import Stream
 from kwsniff.spark.stream_task import advance_bucket
 from kwsniff.tables.aggregates import AGGREGATES

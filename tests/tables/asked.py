@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import kwsniff
-from kwsniff.findings.console import load_questions
+from kwsniff.findings.sql import load_questions
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "questions.md"

@@ -13,7 +13,7 @@ from typing import Any
 
 from kwsniff.errors import OutputError
 from kwsniff.tables import folder as folder_module
-from kwsniff.tables.folder import Folder, guarded, settle
+from kwsniff.tables.folder import Folder, settle, translate_errors
 
 Writer = Callable[[Path, str], None]
 _CHANGES = ("rename", "replace", "link", "unlink", "remove", "mkdir", "rmdir", "open", "fsync")
@@ -33,7 +33,7 @@ def tables_write(directory: Path, text: str) -> None:
 def pipeline_writes(directory: Path, text: str) -> None:
     """A run as of `pipeline`: folders, all that is there."""
     with Folder(directory, whole=True) as folder:
-        with guarded(directory):
+        with translate_errors(directory):
             for name in ("api_calls", "captures"):
                 (folder.new / name).mkdir()
                 (folder.new / name / f"{text}.parquet").write_text(text)
@@ -58,7 +58,7 @@ def live_closes(directory: Path, text: str) -> None:
     """Files of a live run: they join those that are there."""
     with Folder(directory) as folder:
         names = [f"{table}/{text}.parquet" for table in ("api_calls", "captures")]
-        with guarded(directory):
+        with translate_errors(directory):
             for name in names:
                 (folder.new / name).parent.mkdir()
                 (folder.new / name).write_text(text)

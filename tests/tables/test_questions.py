@@ -2,7 +2,7 @@
 
 import pytest
 
-from kwsniff.findings.console import load_questions
+from kwsniff.findings.sql import load_questions
 from tests.tables.asked import PAGE, page, questions
 
 

@@ -47,7 +47,7 @@ def test_floats_and_lists_of_integers_become_what_spark_and_arrow_call_so(batch:
 
 def test_they_are_picked_as_the_values_they_were(batch: pa.RecordBatch) -> None:
     chosen = np.array([True, True, False, True])
-    picked = list(rows.picked(batch, chosen, ("ids", "share")))
+    picked = list(rows.pick(batch, chosen, ("ids", "share")))
     assert picked == [(READ[0]["ids"], 0.5), (None, None), (READ[3]["ids"], 2.0)]
 
 

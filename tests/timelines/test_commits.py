@@ -58,7 +58,7 @@ def told(row: Row) -> int | None:
     if row["api_name"] == "Produce" and row["base_offset"] is not None and row["error_code"] == 0:
         return int(row["base_offset"]) + int(row["record_count"])
     if row["api_name"] == "ListOffsets":
-        return row["offset"]
+        return row["committed_offset"]
     return row["high_watermark"]
 
 
@@ -84,15 +84,18 @@ def test_the_greatest_end_told_before_counts(path: Path) -> None:
             and (end := told(row)) is not None
         ]
         end, _, call = max(before)
-        assert end >= commit["offset"]
+        assert end >= commit["committed_offset"]
         age = (answered[commit["call_id"]] - answered[call]) // timedelta(microseconds=1) * 1000
         expected.append(
             {
-                **{name: commit[name] for name in ("call_id", "group_id", "topic", "partition", "offset")},
+                **{
+                    name: commit[name]
+                    for name in ("call_id", "group_id", "topic", "partition", "committed_offset")
+                },
                 "high_watermark": end,
                 "high_watermark_call_id": call,
                 "high_watermark_age_ns": age,
-                "lag": end - commit["offset"],
+                "lag": end - commit["committed_offset"],
             }
         )
     assert expected
@@ -148,7 +151,7 @@ def test_whoever_was_told_the_end_of_a_partition(tmp_path: Path) -> None:
         (1, groups.offset_commit(8, 2, "billing", {"orders": {1: 40}, "returns": {0: 70}})),
         (1, groups.offset_commit(8, 3, "billing", {"returns": {0: 78}})),
     )
-    names = ("group_id", "topic", "partition", "offset", "high_watermark", "lag")
+    names = ("group_id", "topic", "partition", "committed_offset", "high_watermark", "lag")
     assert [tuple(row[name] for name in names) for row in rows] == [
         ("billing", "orders", 0, 90, 120, 30),
         ("billing", "orders", 1, 7, None, None),
@@ -161,7 +164,7 @@ def test_whoever_was_told_the_end_of_a_partition(tmp_path: Path) -> None:
 def test_what_the_coordinator_refused_is_not_committed(tmp_path: Path) -> None:
     refused = groups.offset_commit(8, 1, "billing", {"orders": {0: 1, 1: 2}}, errors={("orders", 0): 22})
     (row,) = commits(tmp_path, (0, refused))
-    assert (row["partition"], row["offset"]) == (1, 2)
+    assert (row["partition"], row["committed_offset"]) == (1, 2)
 
 
 def test_before_anybody_names_its_id_nothing_is_known_of_a_topic(tmp_path: Path) -> None:
@@ -187,7 +190,7 @@ def test_an_offset_of_several_groups_is_its_groups(tmp_path: Path) -> None:
     request.i8(0).tags()
     call = exchange((9, 8, 1, "admin"), request.data, response.tags().data, Facts())
     rows = analyzed_packets(tmp_path, one_by_one([call]).packets())["partitions"]
-    assert [(row["group_id"], row["offset"]) for row in rows] == [("billing", 5), ("reports", 6)]
+    assert [(row["group_id"], row["committed_offset"]) for row in rows] == [("billing", 5), ("reports", 6)]
 
 
 def test_beyond_the_limit_the_end_told_longest_ago_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

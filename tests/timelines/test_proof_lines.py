@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kwsniff.timelines import evidence, proofs
-from kwsniff.timelines.evidence import WINDOW_US, Marks
-from kwsniff.timelines.mark_lines import MOST_OUT_OF_ORDER, Held
-from kwsniff.timelines.meetings import Asked, Meetings, Moment
-from kwsniff.timelines.proofs import AFTER_US, LOCAL_US, Own
+from kwsniff.timelines.waits import evidence, proofs
+from kwsniff.timelines.waits.evidence import WINDOW_US, Marks
+from kwsniff.timelines.waits.group_waits import Asked, Meetings, Moment
+from kwsniff.timelines.waits.mark_lines import MOST_OUT_OF_ORDER, Held
+from kwsniff.timelines.waits.proofs import AFTER_US, LOCAL_US, Own
 
 MS = 1_000
 Row = dict[str, Any]
@@ -111,7 +111,10 @@ def brought(call: Row, marks: list[Row]) -> tuple[float, float] | None:
 def check(marks: list[Row], calls: list[Row]) -> None:
     held = columns(Held, calls)
     own = columns(Own, [{**call, "row": row} for row, call in enumerate(calls)])
-    for rule, plainly, kind in ((proofs.followed, followed, True), (proofs.brought, brought, False)):
+    for rule, plainly, kind in (
+        (proofs.find_replication_ends, followed, True),
+        (proofs.brought, brought, False),
+    ):
         chosen = [mark for mark in marks if (mark["asked"] >= 0) is kind]
         proof = rule(held, own, columns(Marks, chosen))
         found = [
@@ -147,7 +150,7 @@ def test_many_marks_out_of_order_prove_nothing(number: int, proven: bool) -> Non
     marks = [{**base, "asked": 5, "time": (500 - place) * MS, "number": place} for place in range(number)]
     call = {"turn": 400.0 * MS, "done": 505.0 * MS, "network": 0.0, "end": 505 * MS, "clock": 900 * MS}
     own = {"row": 0, "place": 0, "base": 3, "reached": 5}
-    proof = proofs.followed(
+    proof = proofs.find_replication_ends(
         columns(Held, [{**call, "number": number}]), columns(Own, [own]), columns(Marks, marks)
     )
     assert proof.known.tolist() == [proven]
@@ -177,7 +180,7 @@ def test_the_last_member_to_ask_is_found_among_all(rows: list[tuple[str, int, in
             and other.moment.proves(each.moment)
         ]
         expected = bool(arrived) and done - max(arrived) <= AFTER_US
-        assert meetings.ended((meeting, each.member), each.moment, turn, done, network) is expected
+        assert meetings.is_ended((meeting, each.member), each.moment, turn, done, network) is expected
 
 
 def test_what_is_remembered_of_members_goes_with_time() -> None:

@@ -12,9 +12,10 @@ import pytest
 
 import kwsniff
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.timelines import cluster, row_path
-from kwsniff.timelines.heartbeats import without_repeats
-from kwsniff.timelines.timelines import Noted, Timelines, noted
+from kwsniff.timelines import row_path
+from kwsniff.timelines.groups.heartbeats import without_repeats
+from kwsniff.timelines.metadata import cluster
+from kwsniff.timelines.timelines import Noted, Timelines, extract_events
 from tests.pipeline.compare import analyzed_packets, capture_of
 from tests.traffic import groups, messages
 from tests.traffic.exchange import Exchange
@@ -30,7 +31,7 @@ def noted_of(capture: Path, monkeypatch: pytest.MonkeyPatch) -> list[Noted]:
     found: list[Noted] = []
 
     def note(*values: Any) -> Noted:
-        found.append(noted(*values))
+        found.append(extract_events(*values))
         return found[-1]
 
     monkeypatch.setattr(row_path, "noted", note)

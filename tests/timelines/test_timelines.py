@@ -8,10 +8,11 @@ import pytest
 from kwsniff.tables import rows
 from kwsniff.tables.column import LISTS
 from kwsniff.tables.schema import TABLES, coded_schema
-from kwsniff.timelines import rebalance, rebalances, transactions
-from kwsniff.timelines.late_names import late_names
-from kwsniff.timelines.rebalance import Call
-from kwsniff.timelines.rebalances import Rebalances
+from kwsniff.timelines import transactions
+from kwsniff.timelines.groups import rebalance, rebalances
+from kwsniff.timelines.groups.rebalance import Call
+from kwsniff.timelines.groups.rebalances import Rebalances
+from kwsniff.timelines.metadata.late_topic_names import late_names
 from kwsniff.timelines.transactions import Transactions
 
 

@@ -1,6 +1,6 @@
 """One capture file read by many: where records begin, and which walks over them hold together.
 
-A driver cuts a capture into splits; a task walks each with a `Router` (routing.pyi), which keeps the
+A driver cuts a capture into splits; a task walks each with a `Router` (partitioner.pyi), which keeps the
 records of every bucket of connections; the driver checks that the walks meet, and gives every bucket to an
 analyzer of its own, which reads what was kept for it, in the capture's order:
 

@@ -2,7 +2,7 @@
 """One capture file read by many: where records begin, and which walks over them hold together.
 
 Rules
-  1. Records are read by the one reader (packets.pyx); routing.pyx counts and copies them.
+  1. Records are read by the one reader (packets.pyx); partitioner.pyx counts and copies them.
   2. A boundary is trusted only because the walk from the file's beginning arrived there: `meet` says so. What
      `find_record` gives is a good guess that makes parallel walks possible.
 
@@ -14,7 +14,7 @@ Rules
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uint8_t
 
-from kwsniff.core.octets.octets cimport Octets, drop, file32, make_octets
+from kwsniff.core.bytes.span cimport Span, drop, file32, make_span
 from kwsniff.core.capture.packets cimport (
     BLOCK_CUSTOM, BLOCK_CUSTOM_NO_COPY, BLOCK_ENHANCED, BLOCK_JOURNAL, BLOCK_PACKET, BLOCK_SIMPLE, BLOCK_SYSDIG,
     BLOCK_SYSDIG_2, BLOCK_SYSDIG_2_FLAGS, BLOCK_SYSDIG_FLAGS, BLOCK_SYSDIG_LARGE, BLOCK_SYSDIG_LARGE_FLAGS, FORMAT_PCAP,
@@ -25,7 +25,7 @@ from collections import namedtuple
 from zlib import crc32
 
 from kwsniff.core.capture.record_starts import find_record
-from kwsniff.core.capture.routing import Router, Scan
+from kwsniff.core.capture.partitioner import Router, Scan
 from kwsniff.errors import CaptureError, UsageError
 
 cdef enum:
@@ -52,13 +52,13 @@ cdef void pass_by(void* opaque, Segment* segment) noexcept nogil:
 def read_head(data):
     cdef Reader reader
     cdef Py_buffer view
-    cdef Octets whole, rest
+    cdef Span whole, rest
     cdef size_t used
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     start_reader(&reader, pass_by, NULL, MOST_HEAD, MOST_INTERFACES, 1)
     reader.scanning = True
     try:
-        whole = make_octets(<const uint8_t*>view.buf, <size_t>view.len)
+        whole = make_span(<const uint8_t*>view.buf, <size_t>view.len)
         rest = whole
         while reader.format != FORMAT_PCAP and whole.num - rest.num < MOST_HEAD:
             if reader.format == FORMAT_PCAPNG and file32(rest, 0, reader.swapped) in (

@@ -1,7 +1,7 @@
 # cython: language_level=3
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.bytes.span cimport Span
 
 cdef enum:
     DATAGRAM_BYTES = 65536
@@ -26,7 +26,7 @@ cdef struct Fragments:
     uint32_t limit
     int64_t clock
 
-cdef Octets join_fragment(Fragments* fragments, const uint8_t* source, const uint8_t* target, uint32_t id,
-                          uint64_t network, uint32_t offset, bint more, Octets payload, uint32_t length) noexcept nogil
-cdef void release_datagram(Fragments* fragments, Octets whole) noexcept nogil
+cdef Span join_fragment(Fragments* fragments, const uint8_t* source, const uint8_t* target, uint32_t id,
+                          uint64_t network, uint32_t offset, bint more, Span payload, uint32_t length) noexcept nogil
+cdef void release_datagram(Fragments* fragments, Span whole) noexcept nogil
 cdef void free_fragments(Fragments* fragments) noexcept nogil

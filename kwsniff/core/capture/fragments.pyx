@@ -18,7 +18,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
-from kwsniff.core.octets.octets cimport Octets, copy_out, drop, make_octets
+from kwsniff.core.bytes.span cimport Span, copy_out, drop, make_span
 
 
 cdef void free_fragments(Fragments* fragments) noexcept nogil:
@@ -75,17 +75,17 @@ cdef void count_units(Datagram* datagram) noexcept nogil:
         datagram.units += datagram.have[unit >> 3] >> (unit & 7) & 1
 
 
-cdef Octets join_fragment(Fragments* fragments, const uint8_t* source, const uint8_t* target, uint32_t id,
-                          uint64_t network, uint32_t offset, bint more, Octets payload, uint32_t length) noexcept nogil:
+cdef Span join_fragment(Fragments* fragments, const uint8_t* source, const uint8_t* target, uint32_t id,
+                          uint64_t network, uint32_t offset, bint more, Span payload, uint32_t length) noexcept nogil:
     """Takes a fragment (`payload`: what was captured of its `length` bytes). Returns the whole payload once it is
     complete, for use until release_datagram; until then a span without an address."""
     cdef Datagram* datagram
     cdef uint32_t unit, at, num
     if offset >= DATAGRAM_BYTES or length > DATAGRAM_BYTES - offset or (more and length % 8):
-        return make_octets(NULL, 0)
+        return make_span(NULL, 0)
     datagram = find_datagram(fragments, source, target, id, network)
     if datagram == NULL:
-        return make_octets(NULL, 0)
+        return make_span(NULL, 0)
     fragments.clock += 1
     datagram.age = fragments.clock
     if datagram.total == 0:
@@ -93,7 +93,7 @@ cdef Octets join_fragment(Fragments* fragments, const uint8_t* source, const uin
             datagram.total = offset + length
             count_units(datagram)
     elif offset + length > datagram.total or not more and offset + length != datagram.total:
-        return make_octets(NULL, 0)
+        return make_span(NULL, 0)
     at = 0
     while at < length:
         num = length - at if length - at < 8 else 8
@@ -106,12 +106,12 @@ cdef Octets join_fragment(Fragments* fragments, const uint8_t* source, const uin
             copy_out(payload, at, &datagram.bytes[unit * 8], num)
         at += num
     if datagram.total == 0 or datagram.units < (datagram.total + 7) // 8:
-        return make_octets(NULL, 0)
+        return make_span(NULL, 0)
     datagram.lent = True
-    return make_octets(datagram.bytes, datagram.total)
+    return make_span(datagram.bytes, datagram.total)
 
 
-cdef void release_datagram(Fragments* fragments, Octets whole) noexcept nogil:
+cdef void release_datagram(Fragments* fragments, Span whole) noexcept nogil:
     cdef uint32_t i
     for i in range(fragments.num):
         if fragments.datagrams[i].bytes == whole.at:

@@ -22,13 +22,13 @@ from libc.string cimport memset
 from kwsniff.core.declared cimport TUNNEL_IPIP, TUNNEL_NONE
 from kwsniff.core.capture.fragments cimport join_fragment
 from kwsniff.core.capture.icmp cimport ICMP, ICMP6, read_icmp
-from kwsniff.core.octets.hash cimport hash_octets, mix
-from kwsniff.core.capture.links cimport (
+from kwsniff.core.bytes.hash cimport hash_span, mix
+from kwsniff.core.capture.link_layers cimport (
     LINK_BROKEN, LINK_ETHERNET, LINK_IPV4, LINK_IPV6, LINK_LOOP, LINK_NO_DATA, LINK_NULL, LINK_RAW,
     LINK_RAW_BSD, LINK_RAW_OPENBSD, LINK_SLL, LINK_SLL2, LINK_UNKNOWN, Opened, open_link,
 )
 from kwsniff.core.capture.mapped cimport map_ipv4
-from kwsniff.core.octets.octets cimport Octets, be16, be32, copy_out, drop, has, keep, u8
+from kwsniff.core.bytes.span cimport Span, be16, be32, copy_out, drop, has, keep, u8
 from kwsniff.core.capture.reader cimport (
     MAX_JOINED, PACKET_FRAGMENT, PACKET_MALFORMED, PACKET_NOT_IP, PACKET_NOT_TCP, PACKET_TCP,
     PACKET_UNKNOWN_LINK_TYPE, UNREAD_ETHER, UNREAD_LINK, UNREAD_LINK_OTHER, UNREAD_PROTOCOL, Reader, Segment,
@@ -59,7 +59,7 @@ cdef inline int pass_by(Reader* reader, int verdict, int what) noexcept nogil:
     return verdict
 
 
-cdef int read_link(Reader* reader, int32_t link_type, Octets packet, uint32_t original, Segment* segment,
+cdef int read_link(Reader* reader, int32_t link_type, Span packet, uint32_t original, Segment* segment,
                    int depth) noexcept nogil:
     if link_type == LINK_ETHERNET:
         return read_tagged(reader, be16(packet, 12), 14, packet, original, segment, depth)
@@ -77,7 +77,7 @@ cdef int read_link(Reader* reader, int32_t link_type, Octets packet, uint32_t or
     return read_opened(reader, link_type, packet, original, segment, depth)
 
 
-cdef int read_opened(Reader* reader, int32_t link_type, Octets packet, uint32_t original, Segment* segment,
+cdef int read_opened(Reader* reader, int32_t link_type, Span packet, uint32_t original, Segment* segment,
                      int depth) noexcept nogil:
     """Link types that have a module of their own."""
     cdef Opened opened = open_link(link_type, packet, reader.swapped)
@@ -96,7 +96,7 @@ cdef int read_opened(Reader* reader, int32_t link_type, Octets packet, uint32_t 
     return read_tagged(reader, opened.ether_type, opened.header, packet, original, segment, depth)
 
 
-cdef int read_tagged(Reader* reader, uint32_t ether_type, size_t header, Octets packet, uint32_t original,
+cdef int read_tagged(Reader* reader, uint32_t ether_type, size_t header, Span packet, uint32_t original,
                      Segment* segment, int depth) noexcept nogil:
     """`packet` has a packet of this type behind `header` bytes, and `original` bytes on the wire."""
     if packet.num < header:
@@ -120,7 +120,7 @@ cdef int number_of_type(uint32_t ether_type) noexcept nogil:
     return 14 if ether_type < 0x0600 else 15
 
 
-cdef uint32_t pass_tags(Reader* reader, Octets packet, uint32_t ether_type, size_t* header) noexcept nogil:
+cdef uint32_t pass_tags(Reader* reader, Span packet, uint32_t ether_type, size_t* header) noexcept nogil:
     """Moves `header` behind everything that IP may be wrapped in; returns the EtherType of what is there."""
     cdef int i
     for i in range(MAX_TAGS):
@@ -149,7 +149,7 @@ cdef uint32_t pass_tags(Reader* reader, Octets packet, uint32_t ether_type, size
     return ether_type
 
 
-cdef uint32_t pass_wire(Octets packet, size_t* header) noexcept nogil:
+cdef uint32_t pass_wire(Span packet, size_t* header) noexcept nogil:
     """MPLS does not say what follows its last label: the version of IP does, or else the EtherType of a frame behind it,
     with or without a control word (RFC 4448)."""
     cdef uint32_t version = u8(packet, header[0]) >> 4, kind
@@ -163,7 +163,7 @@ cdef uint32_t pass_wire(Octets packet, size_t* header) noexcept nogil:
     return 0x86DD if version == 6 else 0x0800
 
 
-cdef uint32_t pass_service(Octets packet, size_t* header) noexcept nogil:
+cdef uint32_t pass_service(Span packet, size_t* header) noexcept nogil:
     """Moves `header` behind a service header and its contexts; SERVICE where what follows is none that is read.
 
     version 2, O, ., TTL 6, length 6 (words) | . 4, type of contexts 4 | next protocol 8 | path 24, index 8 | contexts
@@ -181,7 +181,7 @@ cdef uint32_t pass_service(Octets packet, size_t* header) noexcept nogil:
     return 0x0800 if base & 0xFF == 1 else 0x86DD if base & 0xFF == 2 else 0x8847
 
 
-cdef uint32_t read_session(Octets packet) noexcept nogil:
+cdef uint32_t read_session(Span packet) noexcept nogil:
     """The EtherType for what a PPPoE session carries: six bytes, then PPP's number of the protocol."""
     cdef uint32_t length = be16(packet, 4)
     # Boxes that count an Ethernet frame's padding as IP leave the session's length as it was; receivers drop those.
@@ -192,7 +192,7 @@ cdef uint32_t read_session(Octets packet) noexcept nogil:
     return 0
 
 
-cdef int read_ip(Reader* reader, Octets packet, uint32_t original, Segment* segment, int depth) noexcept nogil:
+cdef int read_ip(Reader* reader, Span packet, uint32_t original, Segment* segment, int depth) noexcept nogil:
     cdef uint32_t version = u8(packet, 0) >> 4
     cdef uint32_t header, total, fragment
     if reader.strict:
@@ -222,7 +222,7 @@ cdef int read_ip(Reader* reader, Octets packet, uint32_t original, Segment* segm
     return pass_by(reader, PACKET_NOT_IP, UNREAD_ETHER + 15) if packet.num else PACKET_MALFORMED
 
 
-cdef int read_inside(Reader* reader, uint32_t protocol, Octets packet, uint32_t length, Segment* segment,
+cdef int read_inside(Reader* reader, uint32_t protocol, Span packet, uint32_t length, Segment* segment,
                      int depth) noexcept nogil:
     """What IP carries: `packet` is what was captured of `length` bytes."""
     cdef Inner inner
@@ -244,7 +244,7 @@ cdef int read_inside(Reader* reader, uint32_t protocol, Octets packet, uint32_t 
     return pass_by(reader, PACKET_NOT_TCP, UNREAD_PROTOCOL + protocol)
 
 
-cdef int read_udp(Reader* reader, Octets packet, uint32_t length, Segment* segment, int depth) noexcept nogil:
+cdef int read_udp(Reader* reader, Span packet, uint32_t length, Segment* segment, int depth) noexcept nogil:
     cdef Inner inner = open_udp(be16(packet, 0), be16(packet, 2), drop(packet, 8))
     cdef uint32_t chain = reader.chain
     cdef int verdict
@@ -260,9 +260,9 @@ cdef int read_udp(Reader* reader, Octets packet, uint32_t length, Segment* segme
     return verdict
 
 
-cdef int read_tunnel(Reader* reader, Inner* inner, uint32_t protocol, Octets packet, uint32_t length, Segment* segment,
+cdef int read_tunnel(Reader* reader, Inner* inner, uint32_t protocol, Span packet, uint32_t length, Segment* segment,
                      int depth) noexcept nogil:
-    cdef Octets rest = drop(packet, inner.header)
+    cdef Span rest = drop(packet, inner.header)
     cdef int verdict
     if depth >= MAX_NESTED or length < inner.header:
         return pass_by(reader, PACKET_NOT_TCP, UNREAD_PROTOCOL + protocol)
@@ -279,7 +279,7 @@ cdef int read_tunnel(Reader* reader, Inner* inner, uint32_t protocol, Octets pac
     return PACKET_NOT_TCP if verdict == PACKET_NOT_IP else verdict
 
 
-cdef int read_ipv6(Reader* reader, Octets packet, uint32_t original, Segment* segment, int depth) noexcept nogil:
+cdef int read_ipv6(Reader* reader, Span packet, uint32_t original, Segment* segment, int depth) noexcept nogil:
     cdef uint32_t total, following, fragment, header = 40, step
     cdef int i
     if packet.num < 40:
@@ -320,10 +320,10 @@ cdef int read_ipv6(Reader* reader, Octets packet, uint32_t original, Segment* se
     return PACKET_MALFORMED
 
 
-cdef int join(Reader* reader, uint32_t protocol, uint32_t id, uint32_t offset, bint more, Octets payload,
+cdef int join(Reader* reader, uint32_t protocol, uint32_t id, uint32_t offset, bint more, Span payload,
               uint32_t length, Segment* segment, int depth) noexcept nogil:
     """The packet that completes a datagram represents all of it."""
-    cdef Octets whole
+    cdef Span whole
     if protocol not in (4, 6, 17, 41, 47) or protocol == 17 and offset == 0 and not (
             is_tunnel_port(be16(payload, 0)) or is_tunnel_port(be16(payload, 2))):
         return pass_by(reader, PACKET_NOT_TCP, UNREAD_PROTOCOL + protocol)
@@ -339,7 +339,7 @@ cdef int join(Reader* reader, uint32_t protocol, uint32_t id, uint32_t offset, b
     return read_inside(reader, protocol, whole, <uint32_t>whole.num, segment, depth)
 
 
-cdef int read_tcp(Reader* reader, Octets packet, uint32_t length, Segment* segment) noexcept nogil:
+cdef int read_tcp(Reader* reader, Span packet, uint32_t length, Segment* segment) noexcept nogil:
     """`packet` is what was captured of the TCP header and payload, `length` what was on the wire."""
     cdef uint32_t header
     # Sixteen bytes carry everything that is used here; a short snaplen may have cut the rest.
@@ -368,12 +368,12 @@ cdef int read_tcp(Reader* reader, Octets packet, uint32_t length, Segment* segme
     segment.ttl = reader.ttl
     # Without the checksum: where the sender was captured, its card has not made it yet.
     segment.mark = <uint32_t>mix(
-        hash_octets(drop(keep(packet, header), 18), <uint64_t>segment.seq << 32 | segment.ack),
+        hash_span(drop(keep(packet, header), 18), <uint64_t>segment.seq << 32 | segment.ack),
         (<uint64_t>segment.length << 16 | reader.ident) ^ <uint64_t>(segment.flags << 16 | segment.window) << 32) | 1
     return PACKET_TCP
 
 
-cdef Octets find_sack(Octets options) noexcept nogil:
+cdef Span find_sack(Span options) noexcept nogil:
     """The edges in TCP's option of kind 5 (RFC 2018 3), as far as they were captured."""
     cdef uint32_t kind, length
     while options.num > 1:

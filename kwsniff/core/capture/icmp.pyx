@@ -16,14 +16,14 @@ from libc.string cimport memcpy
 from kwsniff.core.declared cimport *
 from kwsniff.core.capture.mapped cimport map_ipv4
 from kwsniff.core.capture.reader cimport Reader, Segment
-from kwsniff.core.octets.octets cimport Octets, be16, be32, copy_out, drop, has, u8
+from kwsniff.core.bytes.span cimport Span, be16, be32, copy_out, drop, has, u8
 
 
-cdef void read_icmp(Reader* reader, uint32_t protocol, Octets packet, Segment* segment) noexcept nogil:
+cdef void read_icmp(Reader* reader, uint32_t protocol, Span packet, Segment* segment) noexcept nogil:
     """Type, code, checksum, four bytes more, and the beginning of the packet that it is about (RFC 792, RFC 4443 3)."""
     cdef int error = error_of_icmp6(u8(packet, 0), u8(packet, 1)) if protocol == ICMP6 else error_of_icmp(
         u8(packet, 0), u8(packet, 1))
-    cdef Octets quoted = drop(packet, 8)
+    cdef Span quoted = drop(packet, 8)
     cdef size_t header = 40
     if error < 0 or quoted.num == 0:
         return

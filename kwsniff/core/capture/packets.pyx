@@ -19,12 +19,12 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint16_t, uint32_
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
-from kwsniff.core.octets.buffer cimport append, contents, release
+from kwsniff.core.bytes.buffer cimport append, contents, release
 from kwsniff.core.capture.fragments cimport free_fragments, release_datagram
-from kwsniff.core.octets.hash cimport mix
-from kwsniff.core.octets.octets cimport Octets, drop, file16, file32, file64, has, keep, u8
+from kwsniff.core.bytes.hash cimport mix
+from kwsniff.core.bytes.span cimport Span, drop, file16, file32, file64, has, keep, u8
 from kwsniff.core.capture.headers cimport read_link
-from kwsniff.core.capture.links cimport (
+from kwsniff.core.capture.link_layers cimport (
     LINK_C_HDLC, LINK_C_HDLC_WITH_DIR, LINK_ETHERNET, LINK_IEEE802_11, LINK_IPV4, LINK_IPV6, LINK_LOOP,
     LINK_NFLOG, LINK_NULL, LINK_PPI, LINK_PPP, LINK_PPP_ETHER, LINK_PPP_HDLC, LINK_PPP_PPPD, LINK_PPP_WITH_DIR,
     LINK_RADIOTAP, LINK_RAW, LINK_RAW_BSD, LINK_RAW_OPENBSD, LINK_SLL, LINK_SLL2,
@@ -96,7 +96,7 @@ cdef int64_t count_drops(Reader* reader) noexcept nogil:
     return total
 
 
-cdef void feed_reader(Reader* reader, Octets data) noexcept nogil:
+cdef void feed_reader(Reader* reader, Span data) noexcept nogil:
     cdef size_t used, take
     reader.bytes += <int64_t>data.num
     while data.num and reader.stop == STOP_NONE:
@@ -137,7 +137,7 @@ cdef inline size_t give_up(Reader* reader, int why) noexcept nogil:
     return 0
 
 
-cdef size_t read_unit(Reader* reader, Octets data) noexcept nogil:
+cdef size_t read_unit(Reader* reader, Span data) noexcept nogil:
     """Reads one header, record or block; returns its bytes, or 0 after setting `need` (more bytes) or `stop`."""
     if reader.format == FORMAT_PCAP:
         return read_pcap_record(reader, data)
@@ -146,7 +146,7 @@ cdef size_t read_unit(Reader* reader, Octets data) noexcept nogil:
     return read_file_header(reader, data)
 
 
-cdef size_t read_file_header(Reader* reader, Octets data) noexcept nogil:
+cdef size_t read_file_header(Reader* reader, Span data) noexcept nogil:
     cdef uint32_t magic
     cdef bint swapped
     if data.num < 4:
@@ -213,7 +213,7 @@ cdef void set_link_type(Reader* reader, Interface* interface, uint32_t link_type
     reader.link_types |= (<uint64_t>1) << bit
 
 
-cdef size_t read_pcap_record(Reader* reader, Octets data) noexcept nogil:
+cdef size_t read_pcap_record(Reader* reader, Span data) noexcept nogil:
     cdef uint32_t captured, original, fraction
     cdef int64_t time = NO_TIME
     if data.num < reader.record_header:
@@ -234,10 +234,10 @@ cdef size_t read_pcap_record(Reader* reader, Octets data) noexcept nogil:
     return reader.record_header + captured
 
 
-cdef size_t read_block(Reader* reader, Octets data) noexcept nogil:
+cdef size_t read_block(Reader* reader, Span data) noexcept nogil:
     cdef uint32_t kind, total
     cdef size_t padded
-    cdef Octets body
+    cdef Span body
     if data.num < 8:
         return want(reader, 8)
     kind = file32(data, 0, reader.swapped)
@@ -284,12 +284,12 @@ cdef size_t read_block(Reader* reader, Octets data) noexcept nogil:
     return padded
 
 
-cdef void read_secrets(Reader* reader, Octets body) noexcept nogil:
+cdef void read_secrets(Reader* reader, Span body) noexcept nogil:
     if file32(body, 0, reader.swapped) == TLS_KEY_LOG:      # type u32 | length u32 | text
         reader.take_secrets(reader.owner, keep(drop(body, 8), file32(body, 4, reader.swapped)))
 
 
-cdef size_t pass_over(Reader* reader, Octets data, size_t total) noexcept nogil:
+cdef size_t pass_over(Reader* reader, Span data, size_t total) noexcept nogil:
     reader.need = 8
     if data.num >= total:
         return total
@@ -305,9 +305,9 @@ cdef void start_section(Reader* reader) noexcept nogil:
     reader.interfaces = NULL
 
 
-cdef void read_interface(Reader* reader, Octets body) noexcept nogil:
+cdef void read_interface(Reader* reader, Span body) noexcept nogil:
     cdef Interface* interface
-    cdef Octets options = drop(body, 8)
+    cdef Span options = drop(body, 8)
     cdef uint32_t code, length, raw
     if reader.num_interfaces >= reader.max_interfaces:
         reader.total_interfaces += 1
@@ -336,8 +336,8 @@ cdef void read_interface(Reader* reader, Octets body) noexcept nogil:
         options = drop(options, 4 + ((<size_t>length + 3) & ~(<size_t>3)))
 
 
-cdef void read_statistics(Reader* reader, Octets body) noexcept nogil:
-    cdef Octets options = drop(body, 12)
+cdef void read_statistics(Reader* reader, Span body) noexcept nogil:
+    cdef Span options = drop(body, 12)
     cdef uint32_t number = file32(body, 0, reader.swapped)
     cdef uint32_t code, length
     if number >= reader.num_interfaces:
@@ -388,7 +388,7 @@ cdef int64_t to_nanoseconds(Interface* interface, uint64_t ticks) noexcept nogil
     return (<int64_t>seconds + interface.offset) * SECOND + <int64_t>rest
 
 
-cdef void read_enhanced_packet(Reader* reader, Octets body) noexcept nogil:
+cdef void read_enhanced_packet(Reader* reader, Span body) noexcept nogil:
     cdef uint32_t number = file32(body, 0, reader.swapped)
     cdef uint32_t captured = file32(body, 12, reader.swapped)
     cdef uint64_t ticks = <uint64_t>file32(body, 4, reader.swapped) << 32 | file32(body, 8, reader.swapped)
@@ -399,7 +399,7 @@ cdef void read_enhanced_packet(Reader* reader, Octets body) noexcept nogil:
                 file32(body, 16, reader.swapped), keep(drop(body, 20), captured))
 
 
-cdef void read_old_packet(Reader* reader, Octets body) noexcept nogil:
+cdef void read_old_packet(Reader* reader, Span body) noexcept nogil:
     cdef uint32_t number = file16(body, 0, reader.swapped)
     cdef uint32_t captured = file32(body, 12, reader.swapped)
     cdef uint64_t ticks = <uint64_t>file32(body, 4, reader.swapped) << 32 | file32(body, 8, reader.swapped)
@@ -410,9 +410,9 @@ cdef void read_old_packet(Reader* reader, Octets body) noexcept nogil:
                 file32(body, 16, reader.swapped), keep(drop(body, 20), captured))
 
 
-cdef void read_simple_packet(Reader* reader, Octets body) noexcept nogil:
+cdef void read_simple_packet(Reader* reader, Span body) noexcept nogil:
     cdef uint32_t original = file32(body, 0, reader.swapped)
-    cdef Octets packet = keep(drop(body, 4), original)
+    cdef Span packet = keep(drop(body, 4), original)
     if reader.num_interfaces == 0:
         count_unread(reader, 0)
         return
@@ -430,7 +430,7 @@ cdef void count_unread(Reader* reader, uint32_t number) noexcept nogil:
 
 
 cdef void read_packet(Reader* reader, Interface* interface, int64_t time, uint32_t original,
-                      Octets packet) noexcept nogil:
+                      Span packet) noexcept nogil:
     cdef Segment segment
     cdef int verdict
     reader.frame += 1

@@ -3,9 +3,9 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from kwsniff.core.octets.buffer cimport Buffer
+from kwsniff.core.bytes.buffer cimport Buffer
 from kwsniff.core.capture.fragments cimport Fragments
-from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.bytes.span cimport Span
 
 cdef extern from *:
     """
@@ -32,14 +32,14 @@ cdef struct Segment:
     uint32_t ack
     uint32_t flags
     uint32_t window
-    Octets payload          # what was captured
+    Span payload          # what was captured
     uint32_t length         # what was on the wire; never less than payload.num
     uint32_t stamp          # of its sender's clock (RFC 7323),
     bint stamped            # where there is one
     uint32_t mark           # of its TCP header without checksum and IP identification, which copies of the packet share; 0: it has none
     uint32_t ident          # IP's identification, or 0
     uint32_t ttl
-    Octets sack             # its selective acknowledgements, two numbers each; none: empty
+    Span sack             # its selective acknowledgements, two numbers each; none: empty
     uint64_t network        # VLANs, tunnels and interface that it came through; 0: none is named
     uint32_t encapsulation  # tunnels that it came through, a byte each, the outermost one in the highest; 0: none
 
@@ -49,7 +49,7 @@ ctypedef void (*SegmentSink)(void* context, Segment* segment) noexcept nogil
 ctypedef void (*IcmpSink)(void* context, Segment* quoted, int error, const uint8_t* sender) noexcept nogil
 
 # Gets a key log that the capture contains.
-ctypedef void (*SecretsSink)(void* owner, Octets text) noexcept nogil
+ctypedef void (*SecretsSink)(void* owner, Span text) noexcept nogil
 
 cdef enum Block:
     BLOCK_SECTION = 0x0A0D0D0A
@@ -161,7 +161,7 @@ cdef struct Reader:
     bint strict             # what follows is a packet or no tunnel
     int icmp_error          # of the current packet: IcmpError and one, or 0,
     uint8_t icmp_from[16]   # and who sent it
-    Octets joined[8]        # datagrams that were put together and are read now
+    Span joined[8]        # datagrams that were put together and are read now
     int num_joined
     uint32_t bucket         # only segments of this bucket are passed on,
     uint32_t num_buckets    # if there is more than one

@@ -23,7 +23,7 @@ from libc.string cimport memset
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 
-from kwsniff.core.octets.octets cimport Octets, drop, file32, has, make_octets
+from kwsniff.core.bytes.span cimport Span, drop, file32, has, make_span
 from kwsniff.core.capture.packets cimport (
     BLOCK_CUSTOM, BLOCK_CUSTOM_NO_COPY, BLOCK_SECTION, BLOCK_SYSDIG, BLOCK_SYSDIG_2, BLOCK_SYSDIG_2_FLAGS,
     BLOCK_SYSDIG_FLAGS, BLOCK_SYSDIG_LARGE, BLOCK_SYSDIG_LARGE_FLAGS, FORMAT_PCAPNG, FORMAT_UNKNOWN, STOP_NONE,
@@ -48,7 +48,7 @@ cdef void pass_over(void* opaque, Segment* segment) noexcept nogil:
 
 
 cdef struct Search:
-    Octets data
+    Span data
     bint blocks
     bint swapped
     uint32_t fractions          # in a second
@@ -68,7 +68,7 @@ cdef inline bint is_block(uint32_t kind) noexcept nogil:
 
 cdef size_t record_length(Search* search, size_t at) noexcept nogil:
     """Of a record that may begin here; 0: none does, or it is not whole."""
-    cdef Octets data = drop(search.data, at)
+    cdef Span data = drop(search.data, at)
     cdef uint32_t length, original
     if search.blocks:
         length = file32(data, 4, search.swapped)
@@ -169,12 +169,12 @@ cdef int64_t find(Search* search, size_t begin, uint32_t* fates, uint32_t* befor
 
 
 cdef feed_head(Reader* reader, bytes head):
-    feed_reader(reader, make_octets(<const uint8_t*><const char*>head, len(head)))
+    feed_reader(reader, make_span(<const uint8_t*><const char*>head, len(head)))
     if reader.stop != STOP_NONE or reader.format == FORMAT_UNKNOWN or reader.carry.len or reader.skip or reader.frame:
         raise UsageError("that is not the head of a capture: take what read_head gives")
 
 
-cdef bint prepare(Search* search, bytes head, Octets data, uint32_t earliest):
+cdef bint prepare(Search* search, bytes head, Span data, uint32_t earliest):
     """What records of this capture look like."""
     cdef Reader reader
     cdef uint32_t i, snaplen = 0
@@ -213,7 +213,7 @@ def find_record(bytes head, data, uint64_t offset, *, uint64_t at=0, uint32_t ea
     memset(&search, 0, sizeof(Search))
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
-        prepare(&search, head, make_octets(<const uint8_t*>view.buf, <size_t>view.len), earliest)
+        prepare(&search, head, make_span(<const uint8_t*>view.buf, <size_t>view.len), earliest)
         if offset <= <uint64_t>len(head):
             return len(head) if len(head) < view.len else None
         if offset < at or offset - at >= <uint64_t>view.len:

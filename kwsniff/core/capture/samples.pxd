@@ -15,8 +15,8 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from kwsniff.core.capture.reader cimport Segment
-from kwsniff.core.octets.buffer cimport Buffer, append_raw
-from kwsniff.core.octets.hash cimport mix
+from kwsniff.core.bytes.buffer cimport Buffer, append_raw
+from kwsniff.core.bytes.hash cimport mix
 
 cdef enum:
     MARK_AT = 33            # of a packet's number

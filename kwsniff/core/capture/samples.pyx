@@ -8,7 +8,7 @@ Rules
 
 from libc.stdint cimport uint64_t
 
-from kwsniff.core.octets.buffer cimport shrink
+from kwsniff.core.bytes.buffer cimport shrink
 
 cdef enum:
     MOST_KEPT = 1 << 16     # bytes of memory that stay for the next capture

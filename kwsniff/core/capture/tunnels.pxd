@@ -1,7 +1,7 @@
 # cython: language_level=3
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.bytes.span cimport Span
 
 cdef enum:
     ETHER_FRAME = 0x6558        # transparent Ethernet bridging: a whole frame follows
@@ -15,7 +15,7 @@ cdef struct Inner:
     uint64_t network            # VNI, key, session or TEID; 0: none
 
 cdef bint is_tunnel_port(uint32_t port) noexcept nogil
-cdef Inner open_udp(uint32_t source_port, uint32_t target_port, Octets payload) noexcept nogil
-cdef Inner open_gre(Octets packet) noexcept nogil
-cdef bint is_plausible_ip(Octets packet, uint32_t length) noexcept nogil
+cdef Inner open_udp(uint32_t source_port, uint32_t target_port, Span payload) noexcept nogil
+cdef Inner open_gre(Span packet) noexcept nogil
+cdef bint is_plausible_ip(Span packet, uint32_t length) noexcept nogil
 cdef int write_tunnels(uint32_t chain, uint8_t* text) noexcept nogil

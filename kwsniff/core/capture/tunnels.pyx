@@ -28,7 +28,7 @@ from libc.string cimport memcpy, memset
 from kwsniff.core.declared cimport (
     NUM_TUNNELS, TUNNEL_ERSPAN, TUNNEL_GENEVE, TUNNEL_GRE, TUNNEL_GTPU, TUNNEL_NONE, TUNNEL_VXLAN,
 )
-from kwsniff.core.octets.octets cimport Octets, be16, be32, has, u8
+from kwsniff.core.bytes.span cimport Span, be16, be32, has, u8
 
 from kwsniff.core.declared import ENUMS
 
@@ -71,7 +71,7 @@ cdef bint is_tunnel_port(uint32_t port) noexcept nogil:
     return port in (PORT_VXLAN, PORT_VXLAN_GPE, PORT_VXLAN_LINUX, PORT_GENEVE, PORT_GTPU)
 
 
-cdef Inner open_udp(uint32_t source_port, uint32_t target_port, Octets payload) noexcept nogil:
+cdef Inner open_udp(uint32_t source_port, uint32_t target_port, Span payload) noexcept nogil:
     """What a datagram's payload is by its ports. Senders of tunnels choose the source port to spread load, so the
     target counts first."""
     cdef uint32_t port = target_port if is_tunnel_port(target_port) else source_port
@@ -86,7 +86,7 @@ cdef Inner open_udp(uint32_t source_port, uint32_t target_port, Octets payload) 
     return none
 
 
-cdef Inner open_vxlan(Octets packet) noexcept nogil:
+cdef Inner open_vxlan(Span packet) noexcept nogil:
     cdef Inner inner
     memset(&inner, 0, sizeof(Inner))
     if packet.num < 8 or not u8(packet, 0) & 0x08:
@@ -107,7 +107,7 @@ cdef Inner open_vxlan(Octets packet) noexcept nogil:
     return inner
 
 
-cdef Inner open_geneve(Octets packet) noexcept nogil:
+cdef Inner open_geneve(Span packet) noexcept nogil:
     cdef Inner inner
     memset(&inner, 0, sizeof(Inner))
     inner.header = 8 + (u8(packet, 0) & 0x3F) * 4
@@ -119,7 +119,7 @@ cdef Inner open_geneve(Octets packet) noexcept nogil:
     return inner
 
 
-cdef Inner open_gre(Octets packet) noexcept nogil:
+cdef Inner open_gre(Span packet) noexcept nogil:
     cdef Inner inner
     cdef uint32_t flags = be16(packet, 0)
     memset(&inner, 0, sizeof(Inner))
@@ -144,7 +144,7 @@ cdef Inner open_gre(Octets packet) noexcept nogil:
     return inner
 
 
-cdef void open_erspan(Octets packet, Inner* inner, bint numbered) noexcept nogil:
+cdef void open_erspan(Span packet, Inner* inner, bint numbered) noexcept nogil:
     inner.tunnel = TUNNEL_ERSPAN
     inner.ether_type = ETHER_FRAME
     if not numbered:
@@ -155,7 +155,7 @@ cdef void open_erspan(Octets packet, Inner* inner, bint numbered) noexcept nogil
     inner.header += 8
 
 
-cdef void open_erspan_3(Octets packet, Inner* inner) noexcept nogil:
+cdef void open_erspan_3(Span packet, Inner* inner) noexcept nogil:
     cdef uint32_t kind = be16(packet, inner.header + 10)
     inner.tunnel = TUNNEL_ERSPAN
     inner.ether_type = ETHER_FRAME
@@ -169,7 +169,7 @@ cdef void open_erspan_3(Octets packet, Inner* inner) noexcept nogil:
     inner.header += 20 if kind & 1 else 12
 
 
-cdef Inner open_gtpu(Octets packet) noexcept nogil:
+cdef Inner open_gtpu(Span packet) noexcept nogil:
     cdef Inner inner
     cdef uint32_t following, words
     cdef int i
@@ -197,7 +197,7 @@ cdef Inner open_gtpu(Octets packet) noexcept nogil:
     return inner
 
 
-cdef bint is_plausible_ip(Octets packet, uint32_t length) noexcept nogil:
+cdef bint is_plausible_ip(Span packet, uint32_t length) noexcept nogil:
     """Whether an IP packet that fits into `length` bytes begins here. Lengths of 0 are offloading cards'."""
     cdef uint32_t total
     if u8(packet, 0) >> 4 == 4:

@@ -1,9 +1,9 @@
 # cython: language_level=3
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from kwsniff.core.columns.blocks cimport Spares
-from kwsniff.core.octets.buffer cimport Buffer
-from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.columns.buffer_pool cimport Spares
+from kwsniff.core.bytes.buffer cimport Buffer
+from kwsniff.core.bytes.span cimport Span
 
 cdef enum ColumnKind:
     COLUMN_INT64 = 0
@@ -30,7 +30,7 @@ cdef struct Column:
     int64_t nulls
     Buffer list_ends        # COLUMN_STRINGS: int32 per row, one leading 0
     Dictionary dictionary
-    Octets latest           # the text put last while texts were held in place, and its entry
+    Span latest           # the text put last while texts were held in place, and its entry
     int32_t latest_entry
     uint32_t latest_held    # which time that was
 
@@ -57,8 +57,8 @@ cdef bint start_tables(Table* tables)
 cdef void free_tables(Table* tables) noexcept nogil
 cdef bint begin_row(Table* table) noexcept nogil
 cdef void set_enough(Table* tables, int64_t enough) noexcept nogil
-cdef bint put_text(Table* table, int column, Octets text) noexcept nogil
-cdef bint add_to_list(Table* table, int column, Octets text) noexcept nogil
+cdef bint put_text(Table* table, int column, Span text) noexcept nogil
+cdef bint add_to_list(Table* table, int column, Span text) noexcept nogil
 cdef void end_list(Table* table, int column, bint valid) noexcept nogil
 cdef void clear_table(Table* table) noexcept nogil
 cdef object take_table(Table* table, int number)
@@ -76,7 +76,7 @@ cdef inline void hold_texts(Table* table) noexcept nogil:
 cdef inline void let_texts_go(Table* table) noexcept nogil:
     table.holding = False
 
-cdef inline bint is_held(Table* table, Octets text) noexcept nogil:
+cdef inline bint is_held(Table* table, Span text) noexcept nogil:
     return table.holding and text.num >= <size_t>WORTH_HOLDING
 
 cdef inline void put_null(Table* table, int column) noexcept nogil:
@@ -84,7 +84,7 @@ cdef inline void put_null(Table* table, int column) noexcept nogil:
     c.nulls += 1
     c.validity.data[table.rows >> 3] &= <uint8_t>~(1 << (table.rows & 7))
 
-cdef inline bint put_string(Table* table, int column, Octets text) noexcept nogil:
+cdef inline bint put_string(Table* table, int column, Span text) noexcept nogil:
     """Puts `text`; a span without an address is null. Whether there is a value now."""
     if text.at != NULL:
         return put_text(table, column, text)
@@ -112,7 +112,7 @@ cdef struct TextCache:
     uint32_t generation
     int32_t entry
 
-cdef inline void put_again(Table* table, int column, TextCache* cache, Octets text) noexcept nogil:
+cdef inline void put_again(Table* table, int column, TextCache* cache, Span text) noexcept nogil:
     """Puts a text that is the same as when the cache was filled, or fills it."""
     cdef int32_t* slot = &(<int32_t*>table.columns[column].values.data)[table.rows]
     if cache.generation == table.generation:

@@ -21,10 +21,10 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from kwsniff.core.declared cimport NUM_TABLES
-from kwsniff.core.columns.blocks cimport hand_over, leave_spares, start_spares
-from kwsniff.core.octets.buffer cimport Buffer, append, append_raw, contents, release, reserve
-from kwsniff.core.octets.hash cimport hash_octets
-from kwsniff.core.octets.octets cimport Octets, drop, keep, same_octets
+from kwsniff.core.columns.buffer_pool cimport hand_over, leave_spares, start_spares
+from kwsniff.core.bytes.buffer cimport Buffer, append, append_raw, contents, release, reserve
+from kwsniff.core.bytes.hash cimport hash_span
+from kwsniff.core.bytes.span cimport Span, drop, keep, same_bytes
 
 import secrets
 
@@ -177,14 +177,14 @@ cdef bint grow_slots(Dictionary* dictionary) noexcept nogil:
     return True
 
 
-cdef inline Octets entry_text(Dictionary* dictionary, uint32_t entry) noexcept nogil:
+cdef inline Span entry_text(Dictionary* dictionary, uint32_t entry) noexcept nogil:
     cdef int32_t* ends = <int32_t*>dictionary.ends.data
     return keep(drop(contents(&dictionary.bytes), <size_t>ends[entry]), <size_t>(ends[entry + 1] - ends[entry]))
 
 
-cdef int32_t intern_text(Table* table, Dictionary* dictionary, Octets text) noexcept nogil:
+cdef int32_t intern_text(Table* table, Dictionary* dictionary, Span text) noexcept nogil:
     """The entry's number, new or old; -1 when memory is refused, or there is too much of it."""
-    cdef uint32_t hash = <uint32_t>hash_octets(text, hash_seed)
+    cdef uint32_t hash = <uint32_t>hash_span(text, hash_seed)
     cdef uint32_t slot
     cdef uint64_t there
     if dictionary.num * 2 >= dictionary.num_slots and not grow_slots(dictionary):
@@ -192,7 +192,7 @@ cdef int32_t intern_text(Table* table, Dictionary* dictionary, Octets text) noex
     slot = hash & (dictionary.num_slots - 1)
     while dictionary.slots[slot]:
         there = dictionary.slots[slot]
-        if there >> 32 == hash and same_octets(entry_text(dictionary, <uint32_t>there - 1), text):
+        if there >> 32 == hash and same_bytes(entry_text(dictionary, <uint32_t>there - 1), text):
             return <int32_t>(<uint32_t>there - 1)
         slot = (slot + 1) & (dictionary.num_slots - 1)
     if not may_add(table, dictionary, text):
@@ -200,7 +200,7 @@ cdef int32_t intern_text(Table* table, Dictionary* dictionary, Octets text) noex
     return add_text(dictionary, text, hash, slot)
 
 
-cdef bint may_add(Table* table, Dictionary* dictionary, Octets text) noexcept nogil:
+cdef bint may_add(Table* table, Dictionary* dictionary, Span text) noexcept nogil:
     """Charges a new text to the tables. What is not UTF-8 may become three times as long."""
     cdef int64_t cost = <int64_t>text.num
     if not is_ascii(text.at, text.num):
@@ -213,7 +213,7 @@ cdef bint may_add(Table* table, Dictionary* dictionary, Octets text) noexcept no
     return True
 
 
-cdef int32_t add_text(Dictionary* dictionary, Octets text, uint32_t hash, uint32_t slot) noexcept nogil:
+cdef int32_t add_text(Dictionary* dictionary, Span text, uint32_t hash, uint32_t slot) noexcept nogil:
     cdef int32_t end = 0
     if dictionary.num == 0 and not append_raw(&dictionary.ends, &end, 4):
         return -1
@@ -226,7 +226,7 @@ cdef int32_t add_text(Dictionary* dictionary, Octets text, uint32_t hash, uint32
     return <int32_t>(dictionary.num - 1)
 
 
-cdef bint put_text(Table* table, int column, Octets text) noexcept nogil:
+cdef bint put_text(Table* table, int column, Span text) noexcept nogil:
     """Puts `text`. Whether there is a value now: null when memory is refused."""
     cdef Column* c = &table.columns[column]
     cdef int32_t entry
@@ -244,7 +244,7 @@ cdef bint put_text(Table* table, int column, Octets text) noexcept nogil:
     return True
 
 
-cdef bint add_to_list(Table* table, int column, Octets text) noexcept nogil:
+cdef bint add_to_list(Table* table, int column, Span text) noexcept nogil:
     cdef Column* c = &table.columns[column]
     cdef int32_t entry = intern_text(table, &c.dictionary, text)
     table.filled += 4

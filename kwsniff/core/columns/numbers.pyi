@@ -17,5 +17,5 @@ class WholeColumn:
     def count(self, wanted: int) -> int:
         """Rows with this number."""
 
-    def add_up(self, above: int) -> int:
+    def sum_above(self, above: int) -> int:
         """The sum of all numbers that are greater."""

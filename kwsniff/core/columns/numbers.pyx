@@ -90,7 +90,7 @@ cdef class WholeColumn:
                 begin += size
         return found
 
-    def add_up(self, int64_t above):
+    def sum_above(self, int64_t above):
         """The sum of all numbers that are greater."""
         cdef int64_t[CHUNK] there
         cdef Py_ssize_t begin = 0, size, row

@@ -1,16 +1,16 @@
 # cython: language_level=3
 from kwsniff.core.declared cimport BIN_ANSWERED, BIN_NO_RESPONSE_EXPECTED, BIN_RESPONSE_NOT_CAPTURED, BIN_UNANSWERED
-from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, count_bytes, lost_bin
+from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection, count_bytes, lost_bin
 from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame
-from kwsniff.core.kafka.memory cimport drain_if_full
+from kwsniff.core.kafka.memory_budget cimport drain_if_full
 from kwsniff.core.kafka.row_sink cimport write_call, write_latency, write_partitions
 from kwsniff.core.kafka.tcp_events cimport settle_events
 
-cdef Call* add_call(Context* context, Dialog* dialog, Frame* frame) noexcept nogil
-cdef void finish_oldest(Context* context, Dialog* dialog, int status, int reason) noexcept nogil
-cdef void finish_passed(Context* context, Dialog* dialog) noexcept nogil
-cdef void finish_all(Context* context, Dialog* dialog) noexcept nogil
+cdef Call* add_call(Context* context, KafkaConnection* kafka, Frame* frame) noexcept nogil
+cdef void finish_oldest(Context* context, KafkaConnection* kafka, int status, int reason) noexcept nogil
+cdef void finish_passed(Context* context, KafkaConnection* kafka) noexcept nogil
+cdef void finish_all(Context* context, KafkaConnection* kafka) noexcept nogil
 
 
 cdef inline bint needs_no_answer(Call* call) noexcept nogil:
@@ -18,17 +18,17 @@ cdef inline bint needs_no_answer(Call* call) noexcept nogil:
     return call.has_acks and call.acks == 0
 
 
-cdef inline void finish_call(Context* context, Dialog* dialog, Call* call, int status, int reason, Frame* response,
+cdef inline void finish_call(Context* context, KafkaConnection* kafka, Call* call, int status, int reason, Frame* response,
                              Facts* facts) noexcept nogil:
     cdef int[4] bins = [BIN_ANSWERED, BIN_NO_RESPONSE_EXPECTED, BIN_UNANSWERED, BIN_RESPONSE_NOT_CAPTURED]
-    cdef int bin = bins[status] if dialog.confirmed else lost_bin(dialog)
+    cdef int bin = bins[status] if kafka.confirmed else lost_bin(kafka)
     drain_if_full(context)
     count_bytes(context, call.bytes_capture, bin, call.captured)
     if response != NULL:
         count_bytes(context, response.capture, bin, response.captured)
-    if dialog.confirmed:
-        write_call(context, dialog, call, status, reason, response, facts)
-        settle_events(context, dialog, call, response)
-        write_partitions(context, dialog, call, facts)
+    if kafka.confirmed:
+        write_call(context, kafka, call, status, reason, response, facts)
+        settle_events(context, kafka, call, response)
+        write_partitions(context, kafka, call, facts)
         if response != NULL:
-            write_latency(context, dialog, call, response, facts)
+            write_latency(context, kafka, call, response, facts)

@@ -1,10 +1,10 @@
 # cython: language_level=3
 from libc.stdint cimport int64_t
 
-from kwsniff.core.kafka.dialog cimport Call, Context, Dialog
+from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection
 from kwsniff.core.wire.facts cimport Facts
 
-cdef void follow_asked(Context* context, Dialog* dialog, Facts* facts) noexcept nogil
-cdef void follow_answered(Dialog* dialog, Call* call, Facts* facts) noexcept nogil
-cdef int64_t session_bytes(Dialog* dialog) noexcept nogil
-cdef void end_session(Dialog* dialog) noexcept nogil
+cdef void follow_asked(Context* context, KafkaConnection* kafka, Facts* facts) noexcept nogil
+cdef void follow_answered(KafkaConnection* kafka, Call* call, Facts* facts) noexcept nogil
+cdef int64_t session_bytes(KafkaConnection* kafka) noexcept nogil
+cdef void end_session(KafkaConnection* kafka) noexcept nogil

@@ -1,9 +1,9 @@
 # cython: language_level=3
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from kwsniff.core.octets.buffer cimport Buffer
+from kwsniff.core.bytes.buffer cimport Buffer
 from kwsniff.core.limits cimport Limits
-from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.bytes.span cimport Span
 from kwsniff.core.tcp.connections cimport Arrival
 
 cdef enum FramingState:
@@ -19,7 +19,7 @@ cdef enum Look:
     LOOK_ODD = 3            # a request, if its body is one: its client's name has control characters
 
 cdef struct Frame:
-    Octets bytes            # from the size prefix on: all of it, or what is whole up to the first missing byte
+    Span bytes            # from the size prefix on: all of it, or what is whole up to the first missing byte
     int64_t length          # size prefix included
     int64_t offset          # stream position of its first byte
     Arrival first           # packet of its first byte
@@ -80,25 +80,25 @@ cdef struct Framing:
 
 cdef struct FrameSink:
     void* context
-    void* dialog
+    void* kafka
     # Whether a frame could begin here. `data` may continue beyond it; `first`: a segment begins here too.
-    int (*look)(void* context, void* dialog, int direction, Octets data, bint first) noexcept nogil
+    int (*look)(void* context, void* kafka, int direction, Span data, bint first) noexcept nogil
     # A whole or torn frame. False: this was no frame, the stream is out of step.
-    bint (*frame)(void* context, void* dialog, int direction, Frame* frame) noexcept nogil
+    bint (*frame)(void* context, void* kafka, int direction, Frame* frame) noexcept nogil
     # Responses that were passed while searching and are believed in now, because the next ones followed in step.
-    void (*chained)(void* context, void* dialog, Link* chain, int num) noexcept nogil
+    void (*chained)(void* context, void* kafka, Link* chain, int num) noexcept nogil
     # Whether a chain of headers alone may be believed in here.
-    bint (*may_chain)(void* context, void* dialog) noexcept nogil
+    bint (*may_chain)(void* context, void* kafka) noexcept nogil
     # Payload bytes that ended up in no frame; continued: the next capture has the rest of their frame.
-    void (*passed)(void* context, void* dialog, int64_t capture, int64_t num, bint continued) noexcept nogil
+    void (*passed)(void* context, void* kafka, int64_t capture, int64_t num, bint continued) noexcept nogil
     # The stream is out of step (value: bytes skipped so far, or the impossible length), or in step again.
-    void (*out_of_step)(void* context, void* dialog, int direction, Arrival* arrival, int64_t offset, bint lost, int64_t value) noexcept nogil
+    void (*out_of_step)(void* context, void* kafka, int direction, Arrival* arrival, int64_t offset, bint lost, int64_t value) noexcept nogil
 
 cdef void feed_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_t* kept_total,
-                       Arrival* arrival, int64_t offset, Octets data) noexcept nogil
+                       Arrival* arrival, int64_t offset, Span data) noexcept nogil
 cdef void skip_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_t* kept_total,
                        Arrival* arrival, int64_t offset, int64_t num, int cause) noexcept nogil
-cdef void follow_chain(Framing* framing, Limits* limits, Arrival* arrival, int64_t offset, Octets data) noexcept nogil
+cdef void follow_chain(Framing* framing, Limits* limits, Arrival* arrival, int64_t offset, Span data) noexcept nogil
 cdef void cut_off_framing(Framing* framing, FrameSink* sink, int64_t* kept_total, Arrival* arrival) noexcept nogil
 cdef void free_framing(Framing* framing, int64_t* kept_total) noexcept nogil
 cdef void lose_step(Framing* framing, int64_t* kept_total) noexcept nogil

@@ -20,9 +20,9 @@ Rules
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from kwsniff.core.octets.buffer cimport Buffer, append, contents, release, reserve_towards, shrink
+from kwsniff.core.bytes.buffer cimport Buffer, append, contents, release, reserve_towards, shrink
 from kwsniff.core.limits cimport Limits
-from kwsniff.core.octets.octets cimport Octets, be32, copy_out, drop, keep, make_octets
+from kwsniff.core.bytes.span cimport Span, be32, copy_out, drop, keep, make_span
 from kwsniff.core.tcp.connections cimport GAP_CUT, GAP_CUT_OFF, GAP_LOST, GAP_NOT_CAPTURED, GAP_PASSED_OVER, Arrival
 
 cdef enum:
@@ -62,9 +62,9 @@ cdef void lose_step(Framing* framing, int64_t* kept_total) noexcept nogil:
 cdef void fall_out(Framing* framing, FrameSink* sink, int64_t* kept_total, Arrival* arrival, int64_t offset,
                    int64_t value) noexcept nogil:
     if framing.captured:
-        sink.passed(sink.context, sink.dialog, framing.capture, framing.captured, False)
+        sink.passed(sink.context, sink.kafka, framing.capture, framing.captured, False)
     lose_step(framing, kept_total)
-    sink.out_of_step(sink.context, sink.dialog, framing.direction, arrival, offset, True, value)
+    sink.out_of_step(sink.context, sink.kafka, framing.direction, arrival, offset, True, value)
 
 
 cdef inline void note_hole(Framing* framing, int64_t end) noexcept nogil:
@@ -79,7 +79,7 @@ cdef inline void doubt_frames(Framing* framing) noexcept nogil:
         framing.gap_cause = GAP_PASSED_OVER
 
 
-cdef bint keep_bytes(Framing* framing, Limits* limits, int64_t* kept_total, Octets data) noexcept nogil:
+cdef bint keep_bytes(Framing* framing, Limits* limits, int64_t* kept_total, Span data) noexcept nogil:
     """Keeps the next bytes of the current frame, unless that would pass a limit; then the frame is torn there."""
     cdef int64_t cap = <int64_t>framing.kept.cap
     if framing.torn:
@@ -102,13 +102,13 @@ cdef bint keep_bytes(Framing* framing, Limits* limits, int64_t* kept_total, Octe
 cdef inline void count_captured(Framing* framing, FrameSink* sink, Arrival* arrival, int64_t num) noexcept nogil:
     if framing.capture != arrival.capture:
         if framing.captured:
-            sink.passed(sink.context, sink.dialog, framing.capture, framing.captured, True)
+            sink.passed(sink.context, sink.kafka, framing.capture, framing.captured, True)
         framing.captured = 0
         framing.capture = arrival.capture
     framing.captured += num
 
 
-cdef bint complete(Framing* framing, FrameSink* sink, Arrival* arrival, Octets data, bint ended) noexcept nogil:
+cdef bint complete(Framing* framing, FrameSink* sink, Arrival* arrival, Span data, bint ended) noexcept nogil:
     cdef Frame frame
     cdef bint ours
     frame.bytes = data
@@ -122,20 +122,20 @@ cdef bint complete(Framing* framing, FrameSink* sink, Arrival* arrival, Octets d
     frame.captured = framing.captured
     frame.capture = framing.capture
     frame.ended = ended
-    ours = sink.frame(sink.context, sink.dialog, framing.direction, &frame)
+    ours = sink.frame(sink.context, sink.kafka, framing.direction, &frame)
     if ours:
         framing.captured = 0        # the rooms above account for them now
     return ours
 
 
 cdef void feed_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_t* kept_total,
-                       Arrival* arrival, int64_t offset, Octets data) noexcept nogil:
+                       Arrival* arrival, int64_t offset, Span data) noexcept nogil:
     """`offset`: stream position of data's first byte."""
     cdef size_t take
-    cdef Octets rest
+    cdef Span rest
     while data.num:
         if framing.state == FRAMING_IGNORED:
-            sink.passed(sink.context, sink.dialog, arrival.capture, <int64_t>data.num, False)
+            sink.passed(sink.context, sink.kafka, arrival.capture, <int64_t>data.num, False)
             return
         if framing.state == FRAMING_LOST:
             take = search(framing, sink, limits, kept_total, arrival, offset, data)
@@ -180,7 +180,7 @@ cdef void feed_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_
         data = rest
 
 
-cdef size_t read_prefix(Framing* framing, Limits* limits, int64_t* kept_total, Octets data) noexcept nogil:
+cdef size_t read_prefix(Framing* framing, Limits* limits, int64_t* kept_total, Span data) noexcept nogil:
     """Sets `need` once four bytes are there (negative: no frame has that length). Returns the bytes of `data` that
     were kept: 0 when the prefix lies whole in it."""
     cdef size_t take = 0
@@ -204,7 +204,7 @@ cdef size_t read_prefix(Framing* framing, Limits* limits, int64_t* kept_total, O
 
 
 cdef size_t search(Framing* framing, FrameSink* sink, Limits* limits, int64_t* kept_total, Arrival* arrival,
-                   int64_t offset, Octets data) noexcept nogil:
+                   int64_t offset, Span data) noexcept nogil:
     """Looks for a frame's start in `data`; returns the bytes passed over. A start that is cut off at the end of a
     segment is waited for only where the segment is nothing else: frames mostly begin where segments begin."""
     cdef size_t at = 0
@@ -225,15 +225,15 @@ cdef size_t search(Framing* framing, FrameSink* sink, Limits* limits, int64_t* k
     if framing.tail_num and begins_with_tail(framing, sink, limits, kept_total, data):
         return 0
     while at < data.num:
-        if sink.look(sink.context, sink.dialog, framing.direction, drop(data, at), at == 0) == LOOK_YES:
+        if sink.look(sink.context, sink.kafka, framing.direction, drop(data, at), at == 0) == LOOK_YES:
             return resume(framing, sink, kept_total, arrival, offset, at)
         at += 1
-    if framing.direction == 1 and sink.may_chain(sink.context, sink.dialog):
+    if framing.direction == 1 and sink.may_chain(sink.context, sink.kafka):
         if framing.chain_num < CHAIN_LENGTH:
             follow_chain(framing, limits, arrival, offset, data)
         if framing.chain_num == CHAIN_LENGTH:
             at = <size_t>(framing.chain_next - offset)
-            sink.chained(sink.context, sink.dialog, framing.chain, CHAIN_LENGTH - 1)
+            sink.chained(sink.context, sink.kafka, framing.chain, CHAIN_LENGTH - 1)
             return resume(framing, sink, kept_total, arrival, offset, at)
     framing.searched += <int64_t>data.num
     if data.num < SHORT_SEGMENT:
@@ -244,12 +244,12 @@ cdef size_t search(Framing* framing, FrameSink* sink, Limits* limits, int64_t* k
         count_captured(framing, sink, arrival, <int64_t>data.num)
     else:
         note_hole(framing, offset + <int64_t>data.num)
-        sink.passed(sink.context, sink.dialog, arrival.capture, <int64_t>data.num, False)
+        sink.passed(sink.context, sink.kafka, arrival.capture, <int64_t>data.num, False)
     return data.num
 
 
 cdef bint begins_with_tail(Framing* framing, FrameSink* sink, Limits* limits, int64_t* kept_total,
-                           Octets data) noexcept nogil:
+                           Span data) noexcept nogil:
     """Whether a frame began with the short segment before; if so, the stream is in step behind it."""
     cdef Buffer joined
     cdef uint8_t[8] tail
@@ -259,8 +259,8 @@ cdef bint begins_with_tail(Framing* framing, FrameSink* sink, Limits* limits, in
     cdef int look = LOOK_NO
     memset(&joined, 0, sizeof(Buffer))
     memcpy(tail, framing.tail, num)
-    if append(&joined, make_octets(tail, num)) and append(&joined, data):
-        look = sink.look(sink.context, sink.dialog, framing.direction, contents(&joined), True)
+    if append(&joined, make_span(tail, num)) and append(&joined, data):
+        look = sink.look(sink.context, sink.kafka, framing.direction, contents(&joined), True)
     release(&joined)
     if look != LOOK_YES:
         drop_tail(framing, sink)
@@ -270,10 +270,10 @@ cdef bint begins_with_tail(Framing* framing, FrameSink* sink, Limits* limits, in
     framing.captured = 0            # counted again as the frame's
     framing.searched -= <int64_t>num
     resume(framing, sink, kept_total, &first, framing.tail_offset, 0)
-    feed_framing(framing, sink, limits, kept_total, &first, framing.tail_offset, keep(make_octets(tail, num), split))
+    feed_framing(framing, sink, limits, kept_total, &first, framing.tail_offset, keep(make_span(tail, num), split))
     first.capture = capture
     feed_framing(framing, sink, limits, kept_total, &first, framing.tail_offset + <int64_t>split,
-                 drop(make_octets(tail, num), split))
+                 drop(make_span(tail, num), split))
     if framing.state == FRAMING_LOST:       # memory has no room for it: it must not be found again and again
         drop_tail(framing, sink)
         return False
@@ -285,9 +285,9 @@ cdef void drop_tail(Framing* framing, FrameSink* sink) noexcept nogil:
         note_hole(framing, framing.tail_offset + <int64_t>framing.tail_num)
         framing.tail_num = 0
         if framing.num_early:
-            sink.passed(sink.context, sink.dialog, framing.early_capture[0], framing.early[0], False)
+            sink.passed(sink.context, sink.kafka, framing.early_capture[0], framing.early[0], False)
             framing.num_early = 0
-        sink.passed(sink.context, sink.dialog, framing.capture, framing.captured, False)
+        sink.passed(sink.context, sink.kafka, framing.capture, framing.captured, False)
         framing.captured = 0
 
 
@@ -296,19 +296,19 @@ cdef size_t resume(Framing* framing, FrameSink* sink, int64_t* kept_total, Arriv
     cdef int64_t searched = framing.searched + <int64_t>at
     if at:
         note_hole(framing, offset + <int64_t>at)
-        sink.passed(sink.context, sink.dialog, arrival.capture, <int64_t>at, False)
+        sink.passed(sink.context, sink.kafka, arrival.capture, <int64_t>at, False)
     begin_frame(framing, kept_total)
     framing.state = FRAMING_IN_STEP
     framing.found = FOUND_INSIDE if at else FOUND_AT_SEGMENT
     if framing.chain_num == CHAIN_LENGTH:
         framing.found = FOUND_IN_STEP       # the chain was its proof
     framing.chain_num = 0
-    sink.out_of_step(sink.context, sink.dialog, framing.direction, arrival, offset + <int64_t>at, False, searched)
+    sink.out_of_step(sink.context, sink.kafka, framing.direction, arrival, offset + <int64_t>at, False, searched)
     return at
 
 
 cdef void follow_chain(Framing* framing, Limits* limits, Arrival* arrival, int64_t offset,
-                       Octets data) noexcept nogil:
+                       Span data) noexcept nogil:
     """Reads the headers in `data` that are where a chain of responses needs them. When chain_num has reached
     CHAIN_LENGTH, chain_next is the position of the header that completes the chain."""
     cdef int64_t at, end = offset + <int64_t>data.num

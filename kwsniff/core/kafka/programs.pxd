@@ -10,10 +10,10 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc
 
 from kwsniff.core.kafka.apis cimport ApiRange, find_slot
-from kwsniff.core.kafka.dialog cimport PROGRAM_READY, PROGRAM_UNTRIED, Context, Program
-from kwsniff.core.kafka.memory cimport most_cells
+from kwsniff.core.kafka.kafka_connection cimport PROGRAM_READY, PROGRAM_UNTRIED, Context, Program
+from kwsniff.core.kafka.memory_budget cimport most_cells
 from kwsniff.core.wire.engine cimport run_program
-from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.bytes.span cimport Span
 from kwsniff.core.wire.tape cimport ENGINE_BYTES_LEFT_OVER, ENGINE_OK, EngineStop
 
 cdef enum:
@@ -45,13 +45,13 @@ cdef inline Program* find_program(Context* context, int key, int version, int di
     return program if program.state == PROGRAM_READY else NULL
 
 
-cdef inline int run(Context* context, Program* program, Octets message, EngineStop* stop, bint nulls) noexcept nogil:
+cdef inline int run(Context* context, Program* program, Span message, EngineStop* stop, bint nulls) noexcept nogil:
     """An EngineStatus; `message` without its size. `nulls`: bytes may be null anywhere."""
     return run_program(program.ops, program.num_ops, message.at, message.num, &context.tape,
                        most_cells(context, message.num), nulls, stop)
 
 
-cdef inline Program* read_message(Context* context, int key, int version, int direction, Octets message, int* status,
+cdef inline Program* read_message(Context* context, int key, int version, int direction, Span message, int* status,
                                   EngineStop* stop) noexcept nogil:
     """Runs the message's program and returns the one whose cells are in the tape; NULL when no layout has it."""
     cdef Program* program = find_program(context, key, version, direction)
@@ -71,6 +71,6 @@ cdef inline Program* read_message(Context* context, int key, int version, int di
     return program
 
 
-cdef inline bint has_few_behind(Octets message, int status, EngineStop* stop) noexcept nogil:
+cdef inline bint has_few_behind(Span message, int status, EngineStop* stop) noexcept nogil:
     """Whether the message decodes and a few bytes follow it: some clients and brokers send them."""
     return status == ENGINE_BYTES_LEFT_OVER and stop.offset + MOST_TRAILING >= message.num

@@ -1,6 +1,6 @@
 # cython: language_level=3
-from kwsniff.core.kafka.dialog cimport Call, Context, Dialog
-from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection
+from kwsniff.core.bytes.span cimport Span
 
-cdef void keep_facts(Context* context, Dialog* dialog, Call* call, Octets message) noexcept nogil
-cdef void learn_principal(Dialog* dialog, Octets token) noexcept nogil
+cdef void keep_facts(Context* context, KafkaConnection* kafka, Call* call, Span message) noexcept nogil
+cdef void learn_principal(KafkaConnection* kafka, Span token) noexcept nogil

@@ -11,9 +11,9 @@ Rules
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memcpy
 
-from kwsniff.core.kafka.dialog cimport PartRow
-from kwsniff.core.octets.buffer cimport append, append_raw
-from kwsniff.core.octets.octets cimport Octets, make_octets, wipe
+from kwsniff.core.kafka.kafka_connection cimport PartRow
+from kwsniff.core.bytes.buffer cimport append, append_raw
+from kwsniff.core.bytes.span cimport Span, make_span, wipe
 from kwsniff.core.wire.facts cimport PartitionHit
 
 
@@ -23,7 +23,7 @@ cdef void keep_parts(Context* context, Call* call, Facts* facts) noexcept nogil:
     cdef PartitionHit* hit
     cdef PartRow row
     cdef size_t i, num = facts.partition_hits.len // sizeof(PartitionHit)
-    cdef Octets named = make_octets(NULL, 0)
+    cdef Span named = make_span(NULL, 0)
     call.parts.len = 0
     wipe(&row, sizeof(PartRow))
     row.name_len = -1

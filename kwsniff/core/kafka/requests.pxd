@@ -1,5 +1,5 @@
 # cython: language_level=3
-from kwsniff.core.kafka.dialog cimport Context, Dialog
+from kwsniff.core.kafka.kafka_connection cimport Context, KafkaConnection
 from kwsniff.core.kafka.frames cimport Frame
 
-cdef bint take_request(Context* context, Dialog* dialog, Frame* frame) noexcept nogil
+cdef bint take_request(Context* context, KafkaConnection* kafka, Frame* frame) noexcept nogil

@@ -17,27 +17,27 @@ Rules
 from libc.stdint cimport int16_t, int32_t, int64_t
 
 from kwsniff.core.kafka.calls cimport add_call, finish_call, needs_no_answer
-from kwsniff.core.kafka.dialog cimport REQUEST, Call, Context, Dialog, Program, confirm, count_bytes, why_torn
+from kwsniff.core.kafka.kafka_connection cimport REQUEST, Call, Context, KafkaConnection, Program, confirm, count_bytes, why_torn
 from kwsniff.core.wire.facts cimport gather_facts
 from kwsniff.core.kafka.frames cimport LOOK_NO, LOOK_ODD, LOOK_YES, Frame
-from kwsniff.core.kafka.kept_messages cimport MESSAGE_REQUEST, MESSAGE_TOKEN, keep_message
-from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, has, keep, make_octets
+from kwsniff.core.kafka.messages cimport MESSAGE_REQUEST, MESSAGE_TOKEN, keep_message
+from kwsniff.core.bytes.span cimport Span, be16, be32, drop, has, keep, make_span
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_batches
 from kwsniff.core.kafka.programs cimport MIN_TRIAL, MOST_TRAILING, has_few_behind, read_message
 from kwsniff.core.kafka.apis cimport find_slot
-from kwsniff.core.kafka.recognition cimport look_at_request, may_be_foreign
-from kwsniff.core.kafka.memory cimport learned_bytes
+from kwsniff.core.kafka.protocol_heuristics cimport look_at_request, may_be_foreign
+from kwsniff.core.kafka.memory_budget cimport learned_bytes
 from kwsniff.core.kafka.request_facts cimport keep_facts, learn_principal
 from kwsniff.core.kafka.fetch_sessions cimport follow_asked
-from kwsniff.core.kafka.responses cimport answer_from_parked
+from kwsniff.core.kafka.responses cimport answer_from_orphans
 from kwsniff.core.tcp.connections cimport GAP_CUT
 from kwsniff.core.wire.tape cimport ENGINE_BYTES_LEFT_OVER, ENGINE_OK, EngineStop
 from kwsniff.core.declared cimport *
 
 
-cdef bint take_request(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
-    cdef Octets data = frame.bytes
-    cdef Octets message = drop(data, 4)
+cdef bint take_request(Context* context, KafkaConnection* kafka, Frame* frame) noexcept nogil:
+    cdef Span data = frame.bytes
+    cdef Span message = drop(data, 4)
     cdef EngineStop stop
     cdef Program* program
     cdef int look, key, version, status = ENGINE_OK
@@ -45,8 +45,8 @@ cdef bint take_request(Context* context, Dialog* dialog, Frame* frame) noexcept 
     cdef int64_t trailing = 0
     if data.num < 12:
         # Too little to say what it was; if nothing is missing, it was no request.
-        if frame.torn or dialog.tokens:
-            count_bytes(context, frame.capture, BIN_SASL_TOKENS if dialog.tokens else BIN_TORN_FRAMES, frame.captured)
+        if frame.torn or kafka.tokens:
+            count_bytes(context, frame.capture, BIN_SASL_TOKENS if kafka.tokens else BIN_TORN_FRAMES, frame.captured)
             return True
         return False
     if frame.torn and frame.found and frame.cause != GAP_CUT:
@@ -54,54 +54,54 @@ cdef bint take_request(Context* context, Dialog* dialog, Frame* frame) noexcept 
     look = look_at_request(&context.apis, data, context.limits.frame_bytes)
     key = <int16_t>be16(data, 4)
     version = <int16_t>be16(data, 6)
-    if look == LOOK_NO and (dialog.tokens or frame.found or not may_be_foreign(data) or not dialog.confirmed
-                            and dialog.connection.opener < 0):
-        return take_token(context, dialog, frame)
+    if look == LOOK_NO and (kafka.tokens or frame.found or not may_be_foreign(data) or not kafka.confirmed
+                            and kafka.connection.opener < 0):
+        return take_token(context, kafka, frame)
     program = read_message(context, key, version, REQUEST, message, &status, &stop)
     if program != NULL:
         behind = has_few_behind(message, status, &stop) and names_client(data)
         whole = ((status == ENGINE_OK or behind and look == LOOK_YES) and not frame.torn
-                 and (dialog.forced or names_client(data) or message.num >= MIN_TRIAL))
+                 and (kafka.forced or names_client(data) or message.num >= MIN_TRIAL))
         if status != ENGINE_OK and not behind and not frame.torn and (
-                dialog.tokens or frame.found or look == LOOK_ODD and not dialog.confirmed
-                or not dialog.confirmed and dialog.connection.opener < 0):
-            return take_token(context, dialog, frame)
+                kafka.tokens or frame.found or look == LOOK_ODD and not kafka.confirmed
+                or not kafka.confirmed and kafka.connection.opener < 0):
+            return take_token(context, kafka, frame)
         if status == ENGINE_BYTES_LEFT_OVER and not frame.torn:
             trailing = <int64_t>(message.num - stop.offset)
         gather_facts(&context.facts, program.ops, &context.tape, message, &context.topic_ids)
-    elif dialog.tokens or look == LOOK_ODD and not dialog.confirmed:
-        return take_token(context, dialog, frame)
+    elif kafka.tokens or look == LOOK_ODD and not kafka.confirmed:
+        return take_token(context, kafka, frame)
     else:
         read_foreign_header(context, data)
-    dialog.tokens = False
-    if dialog.forced or behind or names_client(data) and (program == NULL or frame.torn):
-        dialog.plausible_requests += look == LOOK_YES
-    if whole or dialog.plausible_requests >= 2:
-        confirm(dialog)
-    return keep_request(context, dialog, frame, key, version, program, status, trailing)
+    kafka.tokens = False
+    if kafka.forced or behind or names_client(data) and (program == NULL or frame.torn):
+        kafka.plausible_requests += look == LOOK_YES
+    if whole or kafka.plausible_requests >= 2:
+        confirm(kafka)
+    return keep_request(context, kafka, frame, key, version, program, status, trailing)
 
 
-cdef inline bint names_client(Octets data) noexcept nogil:
+cdef inline bint names_client(Span data) noexcept nogil:
     """Small numbers, such as ZooKeeper's, read as a short request, too; but then as one without a client id."""
     return 0 < <int16_t>be16(data, 12)
 
 
-cdef bint take_token(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
-    if not dialog.tokens:
+cdef bint take_token(Context* context, KafkaConnection* kafka, Frame* frame) noexcept nogil:
+    if not kafka.tokens:
         return False
     if context.keeps_messages:
-        keep_message(context, dialog, frame, MESSAGE_TOKEN, REQUEST, NULL, -1, -1)
+        keep_message(context, kafka, frame, MESSAGE_TOKEN, REQUEST, NULL, -1, -1)
     if not frame.torn:
-        context.learned_total -= learned_bytes(dialog)
-        learn_principal(dialog, drop(frame.bytes, 4))
-        context.learned_total += learned_bytes(dialog)
+        context.learned_total -= learned_bytes(kafka)
+        learn_principal(kafka, drop(frame.bytes, 4))
+        context.learned_total += learned_bytes(kafka)
     count_bytes(context, frame.capture, BIN_SASL_TOKENS, frame.captured)
     return True
 
 
-cdef bint keep_request(Context* context, Dialog* dialog, Frame* frame, int key, int version, Program* program,
+cdef bint keep_request(Context* context, KafkaConnection* kafka, Frame* frame, int key, int version, Program* program,
                        int status, int64_t trailing) noexcept nogil:
-    cdef Call* call = add_call(context, dialog, frame)
+    cdef Call* call = add_call(context, kafka, frame)
     if call == NULL:
         count_bytes(context, frame.capture, BIN_MEMORY_REFUSED, frame.captured)
         return True
@@ -115,46 +115,46 @@ cdef bint keep_request(Context* context, Dialog* dialog, Frame* frame, int key, 
         call.reason = REASON_UNKNOWN_VERSION
         if find_slot(&context.apis, key) < 0:
             call.reason = REASON_UNKNOWN_API
-        write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset,
+        write_anomaly(context, kafka.connection, call.id, &frame.first, 0, frame.offset,
                       ANOMALY_UNKNOWN_API if call.reason == REASON_UNKNOWN_API else ANOMALY_UNKNOWN_VERSION, version)
     elif trailing:
-        write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset, ANOMALY_TRAILING_BYTES,
+        write_anomaly(context, kafka.connection, call.id, &frame.first, 0, frame.offset, ANOMALY_TRAILING_BYTES,
                       trailing)
     elif status != ENGINE_OK:
         call.reason = REASON_UNDECODABLE
-        write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset,
+        write_anomaly(context, kafka.connection, call.id, &frame.first, 0, frame.offset,
                       ANOMALY_UNDECODABLE_REQUEST, status)
     call.doubtful = (call.reason == REASON_UNDECODABLE or trailing > MOST_TRAILING
-                     or not frame.torn and not dialog.forced and not names_client(frame.bytes)
+                     or not frame.torn and not kafka.forced and not names_client(frame.bytes)
                      and (program == NULL or frame.length < 4 + MIN_TRIAL))
-    follow_asked(context, dialog, &context.facts)
-    keep_facts(context, dialog, call, drop(frame.bytes, 12))
-    if context.facts.batch_hits.len and dialog.confirmed:
-        write_batches(context, dialog, call, &context.facts, call.first.time)
+    follow_asked(context, kafka, &context.facts)
+    keep_facts(context, kafka, call, drop(frame.bytes, 12))
+    if context.facts.batch_hits.len and kafka.confirmed:
+        write_batches(context, kafka, call, &context.facts, call.first.time)
     if context.keeps_messages:
-        keep_message(context, dialog, frame, MESSAGE_REQUEST, REQUEST, call, version, call.correlation_id)
-    if needs_no_answer(call) and not dialog.answers_all:
-        note_unasked(dialog, call.correlation_id)
-        dialog.num -= 1         # it is at the ring's end and waits for nothing
-        finish_call(context, dialog, call, STATUS_NO_RESPONSE_EXPECTED, call.reason, NULL, NULL)
+        keep_message(context, kafka, frame, MESSAGE_REQUEST, REQUEST, call, version, call.correlation_id)
+    if needs_no_answer(call) and not kafka.answers_all:
+        note_unasked(kafka, call.correlation_id)
+        kafka.num -= 1         # it is at the ring's end and waits for nothing
+        finish_call(context, kafka, call, STATUS_NO_RESPONSE_EXPECTED, call.reason, NULL, NULL)
         return True
-    if dialog.num_parked:
-        answer_from_parked(context, dialog, call)
+    if kafka.num_orphans:
+        answer_from_orphans(context, kafka, call)
     return True
 
 
-cdef inline void note_unasked(Dialog* dialog, int32_t correlation_id) noexcept nogil:
+cdef inline void note_unasked(KafkaConnection* kafka, int32_t correlation_id) noexcept nogil:
     """By these ids the answers are known that no broker of Kafka's sends."""
-    if not dialog.unasked:
-        dialog.unasked = True
-        dialog.unasked_from = correlation_id
-    dialog.unasked_to = correlation_id
+    if not kafka.unasked:
+        kafka.unasked = True
+        kafka.unasked_from = correlation_id
+    kafka.unasked_to = correlation_id
 
 
-cdef void read_foreign_header(Context* context, Octets data) noexcept nogil:
+cdef void read_foreign_header(Context* context, Span data) noexcept nogil:
     """Of a message without a layout, the header says who sent it; what follows stays closed."""
     cdef int client_len = <int16_t>be16(data, 12)
     context.tape.num = 0
-    gather_facts(&context.facts, NULL, &context.tape, make_octets(NULL, 0), &context.topic_ids)
+    gather_facts(&context.facts, NULL, &context.tape, make_span(NULL, 0), &context.topic_ids)
     if client_len >= 0 and has(data, 14, <size_t>client_len):
         context.facts.client_id = keep(drop(data, 14), <size_t>client_len)

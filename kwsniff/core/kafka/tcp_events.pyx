@@ -16,7 +16,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport malloc
 
 from kwsniff.core.declared cimport ANOMALY_TCP_EVENTS_LIMIT, TCP_EVENT_SYN_AGAIN
-from kwsniff.core.kafka.dialog cimport SPOKEN, Call, Context, Dialog, Spoken, waiting_call
+from kwsniff.core.kafka.kafka_connection cimport SPOKEN, Call, Context, KafkaConnection, Spoken, waiting_call
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_event
 from kwsniff.core.tcp.connections cimport EVENTS, Connection, TcpEvent
@@ -27,21 +27,21 @@ cdef enum:
 
 cdef void take_event(void* opaque, Connection* connection, TcpEvent* event) noexcept nogil:
     cdef Context* context = <Context*>opaque
-    cdef Dialog* dialog = <Dialog*>connection.dialog
+    cdef KafkaConnection* kafka = <KafkaConnection*>connection.kafka
     cdef int64_t call_id = -1
     connection.events_seen += 1
     if connection.events_seen > context.limits.tcp_events:
         connection.events_lost += 1
         return
-    if dialog != NULL and dialog.confirmed:
-        if not has_place(event) or dialog.decrypted:
-            if event.kind != TCP_EVENT_SYN_AGAIN and dialog.num and not dialog.decrypted:
-                call_id = waiting_call(dialog, 0).id
-            write_event(context, connection, dialog, event, call_id)
+    if kafka != NULL and kafka.confirmed:
+        if not has_place(event) or kafka.decrypted:
+            if event.kind != TCP_EVENT_SYN_AGAIN and kafka.num and not kafka.decrypted:
+                call_id = waiting_call(kafka, 0).id
+            write_event(context, connection, kafka, event, call_id)
             return
-        call_id = find_call(dialog, event)
+        call_id = find_call(kafka, event)
         if call_id >= 0:
-            write_event(context, connection, dialog, event, call_id)
+            write_event(context, connection, kafka, event, call_id)
             return
     if connection.events == NULL:
         connection.events = <TcpEvent*>malloc(EVENTS * sizeof(TcpEvent))
@@ -49,7 +49,7 @@ cdef void take_event(void* opaque, Connection* connection, TcpEvent* event) noex
             connection.events_lost += 1
             return
     if connection.num_events == EVENTS:
-        drop_first(context, connection, dialog)
+        drop_first(context, connection, kafka)
     connection.events[connection.num_events] = event[0]
     connection.num_events += 1
 
@@ -58,10 +58,10 @@ cdef inline bint has_place(TcpEvent* event) noexcept nogil:
     return event.offset >= 0 and event.stream >= 0
 
 
-cdef void drop_first(Context* context, Connection* connection, Dialog* dialog) noexcept nogil:
+cdef void drop_first(Context* context, Connection* connection, KafkaConnection* kafka) noexcept nogil:
     cdef int i
-    if dialog != NULL and dialog.confirmed:
-        write_event(context, connection, dialog, &connection.events[0], -1)
+    if kafka != NULL and kafka.confirmed:
+        write_event(context, connection, kafka, &connection.events[0], -1)
     else:
         connection.events_lost += 1
     connection.num_events -= 1
@@ -73,32 +73,32 @@ cdef inline bint meets(TcpEvent* event, int64_t begin, int64_t end) noexcept nog
     return event.offset < end and event.offset + (event.bytes if event.bytes > 0 else 1) > begin
 
 
-cdef int64_t find_call(Dialog* dialog, TcpEvent* event) noexcept nogil:
+cdef int64_t find_call(KafkaConnection* kafka, TcpEvent* event) noexcept nogil:
     """The call of a place in a stream, -1 if none is known there (yet)."""
     cdef Spoken* spoken
     cdef Call* call
     cdef int64_t i
     for i in range(SPOKEN):
-        spoken = &dialog.spoken[i]
-        if spoken.id and (meets(event, spoken.asked, spoken.asked_end) if event.stream == dialog.client
+        spoken = &kafka.spoken[i]
+        if spoken.id and (meets(event, spoken.asked, spoken.asked_end) if event.stream == kafka.client
                           else meets(event, spoken.answered, spoken.answered_end)):
             return spoken.id
-    if event.stream == dialog.client:
-        for i in range(dialog.num if dialog.num < WAITING_LOOKED_AT else WAITING_LOOKED_AT):
-            call = waiting_call(dialog, i)
+    if event.stream == kafka.client:
+        for i in range(kafka.num if kafka.num < WAITING_LOOKED_AT else WAITING_LOOKED_AT):
+            call = waiting_call(kafka, i)
             if meets(event, call.end_offset - call.length, call.end_offset):
                 return call.id
     return -1
 
 
-cdef void settle_events(Context* context, Dialog* dialog, Call* call, Frame* response) noexcept nogil:
+cdef void settle_events(Context* context, KafkaConnection* kafka, Call* call, Frame* response) noexcept nogil:
     """A call is over, and a row: remembers its positions, and writes the events that waited for it."""
-    cdef Connection* connection = dialog.connection
-    cdef Spoken* spoken = &dialog.spoken[dialog.num_spoken & (SPOKEN - 1)]
+    cdef Connection* connection = kafka.connection
+    cdef Spoken* spoken = &kafka.spoken[kafka.num_spoken & (SPOKEN - 1)]
     cdef TcpEvent* event
     cdef int i, kept = 0
     cdef int64_t call_id
-    dialog.num_spoken += 1
+    kafka.num_spoken += 1
     spoken.id = call.id
     spoken.asked = call.end_offset - call.length
     spoken.asked_end = call.end_offset
@@ -106,22 +106,22 @@ cdef void settle_events(Context* context, Dialog* dialog, Call* call, Frame* res
     spoken.answered_end = response.offset + response.length if response != NULL else 0
     for i in range(connection.num_events):
         event = &connection.events[i]
-        call_id = -1 if dialog.decrypted or not has_place(event) else find_call(dialog, event)
-        if call_id >= 0 or dialog.decrypted or not has_place(event):
-            write_event(context, connection, dialog, event, call_id)
+        call_id = -1 if kafka.decrypted or not has_place(event) else find_call(kafka, event)
+        if call_id >= 0 or kafka.decrypted or not has_place(event):
+            write_event(context, connection, kafka, event, call_id)
             continue
         connection.events[kept] = event[0]
         kept += 1
     connection.num_events = kept
 
 
-cdef void end_events(Context* context, Connection* connection, Dialog* dialog) noexcept nogil:
-    """The connection is over: what waits belongs to no call. `dialog` is NULL where it carried no payload."""
+cdef void end_events(Context* context, Connection* connection, KafkaConnection* kafka) noexcept nogil:
+    """The connection is over: what waits belongs to no call. `kafka` is NULL where it carried no payload."""
     cdef int i
-    if dialog != NULL and not dialog.confirmed and not dialog.forced and not connection.refused:
+    if kafka != NULL and not kafka.confirmed and not kafka.forced and not connection.refused:
         return
     for i in range(connection.num_events):
-        write_event(context, connection, dialog, &connection.events[i], -1)
+        write_event(context, connection, kafka, &connection.events[i], -1)
     connection.num_events = 0
     if connection.events_lost:
         write_anomaly(context, connection, -1, NULL, -1, -1, ANOMALY_TCP_EVENTS_LIMIT, connection.events_lost)

@@ -13,15 +13,15 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 from kwsniff.core.wire.batches cimport BatchHit
-from kwsniff.core.octets.buffer cimport append, append_raw, contents
+from kwsniff.core.bytes.buffer cimport append, append_raw, contents
 from kwsniff.core.columns.columns cimport *
 from kwsniff.core.declared cimport *
-from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, KEPT_GROUP_ID, PartRow
-from kwsniff.core.kafka.kept_texts cimport kept_text
+from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection, KEPT_GROUP_ID, PartRow
+from kwsniff.core.kafka.request_texts cimport kept_text
 from kwsniff.core.wire.facts cimport Facts, PartitionHit
-from kwsniff.core.octets.hash cimport hash_octets
-from kwsniff.core.octets.known cimport Known
-from kwsniff.core.octets.octets cimport Octets, drop, keep, make_octets, wipe
+from kwsniff.core.bytes.hash cimport hash_span
+from kwsniff.core.bytes.known cimport Known
+from kwsniff.core.bytes.span cimport Span, drop, keep, make_span, wipe
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.rows.rows cimport put_call_head, put_time, write_uuid
 from kwsniff.core.wire.topic_ids cimport await_topic, find_topic
@@ -38,9 +38,9 @@ cdef extern from *:
     const int64_t LAST_MILLISECOND
 
 
-cdef inline Octets row_name(Call* call, PartRow* row) noexcept nogil:
+cdef inline Span row_name(Call* call, PartRow* row) noexcept nogil:
     if row.name_len < 0:
-        return make_octets(NULL, 0)
+        return make_span(NULL, 0)
     return keep(drop(contents(&call.text), row.name_at), <size_t>row.name_len)
 
 
@@ -52,8 +52,8 @@ cdef bint is_about(PartRow* row, PartitionHit* hit, uint64_t name_hash) noexcept
     return row.name_len >= 0 and hit.topic.at != NULL and row.name_hash == name_hash
 
 
-cdef inline uint64_t hash_name(Octets name, uint64_t seed) noexcept nogil:
-    return hash_octets(name, seed) | 1
+cdef inline uint64_t hash_name(Span name, uint64_t seed) noexcept nogil:
+    return hash_span(name, seed) | 1
 
 
 cdef void hash_names(Call* call, PartRow* rows, size_t num, uint64_t seed) noexcept nogil:
@@ -65,14 +65,14 @@ cdef void hash_names(Call* call, PartRow* rows, size_t num, uint64_t seed) noexc
             rows[i].name_hash = hash_name(row_name(call, &rows[i]), seed)
 
 
-cdef void write_partitions(Context* context, Dialog* dialog, Call* call, Facts* facts) noexcept nogil:
+cdef void write_partitions(Context* context, KafkaConnection* kafka, Call* call, Facts* facts) noexcept nogil:
     """`facts`: of the response, or NULL when there is none."""
     cdef PartRow* rows = <PartRow*>call.parts.data
     cdef size_t num = call.parts.len // sizeof(PartRow), num_hits = 0
     cdef PartitionHit* hits = NULL
     cdef size_t i, j, expected = 0
     cdef PartRow* row
-    cdef Octets name = make_octets(NULL, 0)
+    cdef Span name = make_span(NULL, 0)
     cdef uint64_t name_hash = 0
     if not context.tables[<int>TABLE_PARTITIONS].wanted:
         return
@@ -97,10 +97,10 @@ cdef void write_partitions(Context* context, Dialog* dialog, Call* call, Facts* 
         while expected < num and rows[expected].answered:
             expected += 1
         if row != NULL or says_something(&hits[i]):
-            write_partition(context, dialog, call, row, &hits[i])
+            write_partition(context, kafka, call, row, &hits[i])
     for i in range(num):
         if not rows[i].answered:
-            write_partition(context, dialog, call, &rows[i], NULL)
+            write_partition(context, kafka, call, &rows[i], NULL)
     let_texts_go(&context.tables[<int>TABLE_PARTITIONS])
 
 
@@ -124,8 +124,8 @@ cdef inline void put_offset(Table* table, int column, Known number) noexcept nog
         put_null(table, column)
 
 
-cdef void put_topic(Context* context, Table* table, int name_column, int id_column, Octets name,
-                    Octets topic_id) noexcept nogil:
+cdef void put_topic(Context* context, Table* table, int name_column, int id_column, Span name,
+                    Span topic_id) noexcept nogil:
     cdef uint8_t[22] text
     if name.at == NULL and topic_id.at != NULL:
         name = find_topic(&context.topic_ids, topic_id)
@@ -134,25 +134,25 @@ cdef void put_topic(Context* context, Table* table, int name_column, int id_colu
     put_string(table, name_column, name)
     if topic_id.at != NULL and topic_id.num == 16:
         write_uuid(topic_id, text)
-        put_string(table, id_column, make_octets(text, 22))
+        put_string(table, id_column, make_span(text, 22))
     else:
         put_null(table, id_column)
 
 
-cdef inline void put_subject(Context* context, Table* table, Call* call, PartitionHit* answered, Octets name,
-                             Octets topic_id) noexcept nogil:
+cdef inline void put_subject(Context* context, Table* table, Call* call, PartitionHit* answered, Span name,
+                             Span topic_id) noexcept nogil:
     """An answer that speaks of several groups names the partition's own."""
     put_string(table, PARTITIONS_GROUP_ID, answered.group if answered.group.at != NULL else kept_text(call, KEPT_GROUP_ID))
     put_topic(context, table, PARTITIONS_TOPIC, PARTITIONS_TOPIC_ID, name, topic_id)
 
 
-cdef void write_partition(Context* context, Dialog* dialog, Call* call, PartRow* asked,
+cdef void write_partition(Context* context, KafkaConnection* kafka, Call* call, PartRow* asked,
                           PartitionHit* answered) noexcept nogil:
     """Either of the two may be NULL."""
     cdef Table* table = &context.tables[<int>TABLE_PARTITIONS]
     cdef PartitionHit none
-    cdef Octets name = make_octets(NULL, 0)
-    cdef Octets topic_id = make_octets(NULL, 0)
+    cdef Span name = make_span(NULL, 0)
+    cdef Span topic_id = make_span(NULL, 0)
     cdef Known offset, record_bytes, records
     cdef int64_t batches
     if not begin_row(table):
@@ -170,14 +170,14 @@ cdef void write_partition(Context* context, Dialog* dialog, Call* call, PartRow*
         if name.at == NULL:
             name = row_name(call, asked)
         if topic_id.at == NULL and asked.has_topic_id:
-            topic_id = make_octets(asked.topic_id, 16)
+            topic_id = make_span(asked.topic_id, 16)
         if asked.offset.is_known:
             offset = asked.offset
         if not record_bytes.is_known:
             record_bytes = asked.record_bytes
             records = asked.records
             batches = asked.batches
-    put_call_head(context, table, dialog, call, PARTITIONS_CALL_ID, PARTITIONS_CAPTURE, PARTITIONS_CONNECTION_ID, PARTITIONS_API_KEY,
+    put_call_head(context, table, kafka, call, PARTITIONS_CALL_ID, PARTITIONS_CAPTURE, PARTITIONS_CONNECTION_ID, PARTITIONS_API_KEY,
                   PARTITIONS_API_VERSION, PARTITIONS_CLIENT_ID, PARTITIONS_BROKER_ADDRESS, PARTITIONS_BROKER_PORT)
     put_time(table, PARTITIONS_TIME, call.first.time)
     put_subject(context, table, call, answered, name, topic_id)
@@ -186,7 +186,7 @@ cdef void write_partition(Context* context, Dialog* dialog, Call* call, PartRow*
         put_int16(table, PARTITIONS_ERROR_CODE, <int16_t>answered.error.value)
     else:
         put_null(table, PARTITIONS_ERROR_CODE)
-    put_offset(table, PARTITIONS_OFFSET, offset)
+    put_offset(table, PARTITIONS_REQUESTED_OFFSET, offset)
     put_offset(table, PARTITIONS_BASE_OFFSET, answered.base_offset)
     put_offset(table, PARTITIONS_LAST_OFFSET, answered.last_offset)
     put_offset(table, PARTITIONS_HIGH_WATERMARK, answered.high_watermark)
@@ -229,7 +229,7 @@ cdef inline void put_stamp(Table* table, int column, Known milliseconds) noexcep
         put_null(table, column)
 
 
-cdef void write_batches(Context* context, Dialog* dialog, Call* call, Facts* facts, int64_t time) noexcept nogil:
+cdef void write_batches(Context* context, KafkaConnection* kafka, Call* call, Facts* facts, int64_t time) noexcept nogil:
     cdef Table* table = &context.tables[<int>TABLE_RECORD_BATCHES]
     cdef BatchHit* batches = <BatchHit*>facts.batch_hits.data
     cdef BatchHit* batch
@@ -239,7 +239,7 @@ cdef void write_batches(Context* context, Dialog* dialog, Call* call, Facts* fac
         batch = &batches[i]
         if not begin_row(table):
             break
-        put_call_head(context, table, dialog, call, RECORD_BATCHES_CALL_ID, RECORD_BATCHES_CAPTURE, RECORD_BATCHES_CONNECTION_ID, RECORD_BATCHES_API_KEY,
+        put_call_head(context, table, kafka, call, RECORD_BATCHES_CALL_ID, RECORD_BATCHES_CAPTURE, RECORD_BATCHES_CONNECTION_ID, RECORD_BATCHES_API_KEY,
                       RECORD_BATCHES_API_VERSION, RECORD_BATCHES_CLIENT_ID, -1, -1)
         put_time(table, RECORD_BATCHES_TIME, time)
         put_topic(context, table, RECORD_BATCHES_TOPIC, RECORD_BATCHES_TOPIC_ID, batch.topic, batch.topic_id)

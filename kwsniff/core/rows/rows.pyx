@@ -11,34 +11,34 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from kwsniff.core.octets.buffer cimport Buffer, contents
+from kwsniff.core.bytes.buffer cimport Buffer, contents
 from kwsniff.core.columns.columns cimport *
-from kwsniff.core.kafka.dialog cimport (
+from kwsniff.core.kafka.kafka_connection cimport (
     KEPT_CLIENT_ID, KEPT_GROUP_ID, KEPT_GROUP_INSTANCE_ID, KEPT_MEMBER_ID, KEPT_PROTOCOL_TYPE, KEPT_TOPICS,
     KEPT_TRANSACTIONAL_ID, TEXT_BROKER_ADDRESS, TEXT_CLIENT_ADDRESS, TEXT_CLIENT_ID, TEXT_MECHANISM, TEXT_PRINCIPAL,
-    TEXT_SOFTWARE_NAME, TEXT_SOFTWARE_VERSION, Call, Context, Dialog, Program, called_client,
+    TEXT_SOFTWARE_NAME, TEXT_SOFTWARE_VERSION, Call, Context, KafkaConnection, Program, called_client,
 )
 from kwsniff.core.wire.facts cimport NO_PARTITION, TOPIC_BY_ID, ErrorHit, Facts
 from kwsniff.core.kafka.frames cimport Frame
-from kwsniff.core.kafka.kept_texts cimport kept_text, next_topic
+from kwsniff.core.kafka.request_texts cimport kept_text, next_topic
 from kwsniff.core.kafka.apis cimport ApiRange, find_api
-from kwsniff.core.octets.known cimport Known
-from kwsniff.core.octets.octets cimport Octets, be16, drop, keep, make_octets, same_octets, wipe
+from kwsniff.core.bytes.known cimport Known
+from kwsniff.core.bytes.span cimport Span, be16, drop, keep, make_span, same_bytes, wipe
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.tcp.connections cimport Arrival, Connection
-from kwsniff.core.rows.details cimport write_detail
+from kwsniff.core.rows.bodies cimport write_detail
 from kwsniff.core.wire.topic_ids cimport await_topic, find_topic
 from kwsniff.core.declared cimport *
 
 
-cdef Octets capture_name(Context* context, int64_t number) noexcept nogil:
+cdef Span capture_name(Context* context, int64_t number) noexcept nogil:
     cdef int64_t* ends = <int64_t*>context.capture_name_ends.data
     cdef int64_t start = ends[number - 1] if number > 0 else 0
     return keep(drop(contents(&context.capture_names), <size_t>start), <size_t>(ends[number] - start))
 
 
-cdef inline Octets address_text(Dialog* dialog, int endpoint) noexcept nogil:
-    return make_octets(dialog.address[endpoint], <size_t>dialog.address_len[endpoint])
+cdef inline Span address_text(KafkaConnection* kafka, int endpoint) noexcept nogil:
+    return make_span(kafka.address[endpoint], <size_t>kafka.address_len[endpoint])
 
 
 cdef void put_time(Table* table, int column, int64_t time) noexcept nogil:
@@ -59,35 +59,35 @@ cdef void put_capture(Context* context, Table* table, int column, int64_t number
     put_again(table, column, &context.capture_texts[number_of(context, table)], capture_name(context, number))
 
 
-cdef void put_client_id(Context* context, Table* table, int column, Dialog* dialog, Call* call) noexcept nogil:
+cdef void put_client_id(Context* context, Table* table, int column, KafkaConnection* kafka, Call* call) noexcept nogil:
     """Nearly always the connection's."""
-    cdef Octets text = kept_text(call, KEPT_CLIENT_ID)
+    cdef Span text = kept_text(call, KEPT_CLIENT_ID)
     if is_held(table, text):
         put_string(table, column, text)
-    elif text.num and same_octets(text, contents(&dialog.client_id)):
-        put_again(table, column, &dialog.texts[<int>TEXT_CLIENT_ID + number_of(context, table)], text)
+    elif text.num and same_bytes(text, contents(&kafka.client_id)):
+        put_again(table, column, &kafka.texts[<int>TEXT_CLIENT_ID + number_of(context, table)], text)
     else:
         put_string(table, column, text)
 
 
-cdef inline void put_broker_address(Context* context, Table* table, int column, Dialog* dialog) noexcept nogil:
-    put_again(table, column, &dialog.texts[<int>TEXT_BROKER_ADDRESS + number_of(context, table)],
-              address_text(dialog, 1 - dialog.client))
+cdef inline void put_broker_address(Context* context, Table* table, int column, KafkaConnection* kafka) noexcept nogil:
+    put_again(table, column, &kafka.texts[<int>TEXT_BROKER_ADDRESS + number_of(context, table)],
+              address_text(kafka, 1 - kafka.client))
 
 
-cdef void put_endpoints(Context* context, Table* table, Dialog* dialog, int client_address, int client_port,
+cdef void put_endpoints(Context* context, Table* table, KafkaConnection* kafka, int client_address, int client_port,
                         int broker_address, int broker_port) noexcept nogil:
-    cdef int client = called_client(dialog)
-    put_again(table, client_address, &dialog.texts[<int>TEXT_CLIENT_ADDRESS + number_of(context, table)],
-              address_text(dialog, client))
+    cdef int client = called_client(kafka)
+    put_again(table, client_address, &kafka.texts[<int>TEXT_CLIENT_ADDRESS + number_of(context, table)],
+              address_text(kafka, client))
     if client_port >= 0:
-        put_int32(table, client_port, dialog.connection.port[client])
-    put_again(table, broker_address, &dialog.texts[<int>TEXT_BROKER_ADDRESS + number_of(context, table)],
-              address_text(dialog, 1 - client))
-    put_int32(table, broker_port, dialog.connection.port[1 - client])
+        put_int32(table, client_port, kafka.connection.port[client])
+    put_again(table, broker_address, &kafka.texts[<int>TEXT_BROKER_ADDRESS + number_of(context, table)],
+              address_text(kafka, 1 - client))
+    put_int32(table, broker_port, kafka.connection.port[1 - client])
 
 
-cdef void write_call(Context* context, Dialog* dialog, Call* call, int status, int reason, Frame* response,
+cdef void write_call(Context* context, KafkaConnection* kafka, Call* call, int status, int reason, Frame* response,
                      Facts* facts) noexcept nogil:
     """`response` and `facts` are NULL where there is none, or none that could be decoded."""
     cdef Table* table = &context.tables[<int>TABLE_API_CALLS]
@@ -96,21 +96,21 @@ cdef void write_call(Context* context, Dialog* dialog, Call* call, int status, i
     if response != NULL and response.ended and response.last.time != NO_TIME and call.first.time != NO_TIME:
         latency = response.last.ready - call.first.time
         if latency < 0:
-            write_anomaly(context, dialog.connection, call.id, &response.last, 1, -1, ANOMALY_TIME_BACKWARDS, latency)
+            write_anomaly(context, kafka.connection, call.id, &response.last, 1, -1, ANOMALY_TIME_BACKWARDS, latency)
     if not begin_row(table):
         return
-    dialog.num_calls += 1
+    kafka.num_calls += 1
     put_int64(table, API_CALLS_CALL_ID, call.id)
     put_capture(context, table, API_CALLS_CAPTURE, call.capture)
-    put_int64(table, API_CALLS_CONNECTION_ID, dialog.connection.id)
-    put_endpoints(context, table, dialog, API_CALLS_CLIENT_ADDRESS, API_CALLS_CLIENT_PORT, API_CALLS_BROKER_ADDRESS, API_CALLS_BROKER_PORT)
+    put_int64(table, API_CALLS_CONNECTION_ID, kafka.connection.id)
+    put_endpoints(context, table, kafka, API_CALLS_CLIENT_ADDRESS, API_CALLS_CLIENT_PORT, API_CALLS_BROKER_ADDRESS, API_CALLS_BROKER_PORT)
     put_int16(table, API_CALLS_API_KEY, call.key)
     put_int16(table, API_CALLS_API_VERSION, call.version)
     put_int32(table, API_CALLS_CORRELATION_ID, call.correlation_id)
-    put_client_id(context, table, API_CALLS_CLIENT_ID, dialog, call)
-    put_again(table, API_CALLS_CLIENT_SOFTWARE_NAME, &dialog.texts[<int>TEXT_SOFTWARE_NAME], known_text(&dialog.software_name))
-    put_again(table, API_CALLS_CLIENT_SOFTWARE_VERSION, &dialog.texts[<int>TEXT_SOFTWARE_VERSION],
-              known_text(&dialog.software_version))
+    put_client_id(context, table, API_CALLS_CLIENT_ID, kafka, call)
+    put_again(table, API_CALLS_CLIENT_SOFTWARE_NAME, &kafka.texts[<int>TEXT_SOFTWARE_NAME], known_text(&kafka.software_name))
+    put_again(table, API_CALLS_CLIENT_SOFTWARE_VERSION, &kafka.texts[<int>TEXT_SOFTWARE_VERSION],
+              known_text(&kafka.software_version))
     put_time(table, API_CALLS_REQUEST_TIME, call.first.time)
     put_time(table, API_CALLS_REQUEST_END_TIME, call.last.time if call.ended else NO_TIME)
     put_int64(table, API_CALLS_REQUEST_FRAME, call.first.frame)
@@ -125,7 +125,7 @@ cdef void write_call(Context* context, Dialog* dialog, Call* call, int status, i
     put_response(table, response)
     put_call_facts(context, table, call, facts)
     put_response_facts(table, facts)
-    put_party(table, dialog, call, facts)
+    put_party(table, kafka, call, facts)
     api = find_api(&context.apis, call.key)
     if api != NULL and api.details:
         write_detail(context, api, call, response, table.rows)
@@ -176,16 +176,16 @@ cdef inline Known first_known(Known asked, Known answered) noexcept nogil:
     return asked if asked.is_known and asked.value >= 0 else answered
 
 
-cdef void put_party(Table* table, Dialog* dialog, Call* call, Facts* facts) noexcept nogil:
+cdef void put_party(Table* table, KafkaConnection* kafka, Call* call, Facts* facts) noexcept nogil:
     """Who takes part: what the request says, or else what the response gives it."""
     cdef Facts none
     cdef Known number
-    cdef Octets text
+    cdef Span text
     if facts == NULL:
         wipe(&none, sizeof(Facts))
         facts = &none
-    put_again(table, API_CALLS_SASL_MECHANISM, &dialog.texts[<int>TEXT_MECHANISM], known_text(&dialog.sasl_mechanism))
-    put_again(table, API_CALLS_PRINCIPAL, &dialog.texts[<int>TEXT_PRINCIPAL], known_text(&dialog.principal))
+    put_again(table, API_CALLS_SASL_MECHANISM, &kafka.texts[<int>TEXT_MECHANISM], known_text(&kafka.sasl_mechanism))
+    put_again(table, API_CALLS_PRINCIPAL, &kafka.texts[<int>TEXT_PRINCIPAL], known_text(&kafka.principal))
     if call.caller == CALLER_UNKNOWN:
         put_null(table, API_CALLS_CALLER)
     else:
@@ -240,31 +240,31 @@ cdef inline void put_null_or_acks(Table* table, Call* call) noexcept nogil:
 
 
 cdef void put_topics(Context* context, Table* table, Call* call, Facts* facts) noexcept nogil:
-    cdef Octets* topics
-    cdef Octets topic, left = kept_text(call, KEPT_TOPICS)
+    cdef Span* topics
+    cdef Span topic, left = kept_text(call, KEPT_TOPICS)
     cdef size_t i
     cdef bint by_id = False, any_topic = False
     while left.num:
         topic = next_topic(&left, &by_id)
         any_topic = add_topic(context, table, topic, by_id) or any_topic
     if call.kept[<int>KEPT_TOPICS].num < 0 and facts != NULL:
-        topics = <Octets*>facts.topics.data
-        for i in range(facts.topics.len // sizeof(Octets)):
-            topic = make_octets(topics[i].at, topics[i].num & ~<size_t>TOPIC_BY_ID)
+        topics = <Span*>facts.topics.data
+        for i in range(facts.topics.len // sizeof(Span)):
+            topic = make_span(topics[i].at, topics[i].num & ~<size_t>TOPIC_BY_ID)
             any_topic = add_topic(context, table, topic, topics[i].num & TOPIC_BY_ID) or any_topic
     end_list(table, API_CALLS_TOPICS, any_topic)
 
 
-cdef bint add_topic(Context* context, Table* table, Octets topic, bint by_id) noexcept nogil:
+cdef bint add_topic(Context* context, Table* table, Span topic, bint by_id) noexcept nogil:
     """Adds the name; of a topic that only its id is known of, the name by now, or else the id."""
     cdef uint8_t[22] id_text
-    cdef Octets name = topic
+    cdef Span name = topic
     if by_id:
         name = find_topic(&context.topic_ids, topic)
         if name.at == NULL:
             await_topic(&context.topic_ids, topic)
             write_uuid(topic, id_text)
-            name = make_octets(id_text, 22)
+            name = make_span(id_text, 22)
     return add_to_list(table, API_CALLS_TOPICS, name)
 
 
@@ -289,32 +289,32 @@ cdef void put_response_facts(Table* table, Facts* facts) noexcept nogil:
         put_null(table, API_CALLS_THROTTLE_TIME_MS)
 
 
-cdef void put_call_head(Context* context, Table* table, Dialog* dialog, Call* call, int call_id, int capture,
+cdef void put_call_head(Context* context, Table* table, KafkaConnection* kafka, Call* call, int call_id, int capture,
                         int connection_id, int api_key, int api_version, int client_id, int broker_address,
                         int broker_port) noexcept nogil:
     """What every table about calls repeats of the call; no broker columns where broker_address is -1."""
     put_int64(table, call_id, call.id)
     put_capture(context, table, capture, call.capture)
-    put_int64(table, connection_id, dialog.connection.id)
+    put_int64(table, connection_id, kafka.connection.id)
     put_int16(table, api_key, call.key)
     put_int16(table, api_version, call.version)
-    put_client_id(context, table, client_id, dialog, call)
+    put_client_id(context, table, client_id, kafka, call)
     if broker_address >= 0:
-        put_broker_address(context, table, broker_address, dialog)
-        put_int32(table, broker_port, dialog.connection.port[1 - dialog.client])
+        put_broker_address(context, table, broker_address, kafka)
+        put_int32(table, broker_port, kafka.connection.port[1 - kafka.client])
 
 
-cdef inline Octets path_of(Program* program, uint32_t node) noexcept nogil:
-    return make_octets(&program.paths[program.path_ends[node]], program.path_ends[node + 1] - program.path_ends[node])
+cdef inline Span path_of(Program* program, uint32_t node) noexcept nogil:
+    return make_span(&program.paths[program.path_ends[node]], program.path_ends[node + 1] - program.path_ends[node])
 
 
-cdef void write_errors(Context* context, Dialog* dialog, Call* call, Frame* response, Facts* facts,
+cdef void write_errors(Context* context, KafkaConnection* kafka, Call* call, Frame* response, Facts* facts,
                        Program* program) noexcept nogil:
     cdef Table* table = &context.tables[<int>TABLE_ERROR_CODES]
     cdef ErrorHit* hits = <ErrorHit*>facts.errors.data
     cdef ErrorHit* hit
     cdef size_t i
-    cdef Octets group = kept_text(call, KEPT_GROUP_ID)
+    cdef Span group = kept_text(call, KEPT_GROUP_ID)
     cdef uint8_t topic_id[22]
     hold_texts(table)
     for i in range(facts.errors.len // sizeof(ErrorHit)):
@@ -323,12 +323,12 @@ cdef void write_errors(Context* context, Dialog* dialog, Call* call, Frame* resp
             break
         put_int64(table, ERROR_CODES_CALL_ID, call.id)
         put_capture(context, table, ERROR_CODES_CAPTURE, call.capture)
-        put_int64(table, ERROR_CODES_CONNECTION_ID, dialog.connection.id)
-        put_endpoints(context, table, dialog, ERROR_CODES_CLIENT_ADDRESS, -1, ERROR_CODES_BROKER_ADDRESS, ERROR_CODES_BROKER_PORT)
+        put_int64(table, ERROR_CODES_CONNECTION_ID, kafka.connection.id)
+        put_endpoints(context, table, kafka, ERROR_CODES_CLIENT_ADDRESS, -1, ERROR_CODES_BROKER_ADDRESS, ERROR_CODES_BROKER_PORT)
         put_int16(table, ERROR_CODES_API_KEY, call.key)
         put_int16(table, ERROR_CODES_API_VERSION, call.version)
         put_int32(table, ERROR_CODES_CORRELATION_ID, call.correlation_id)
-        put_client_id(context, table, ERROR_CODES_CLIENT_ID, dialog, call)
+        put_client_id(context, table, ERROR_CODES_CLIENT_ID, kafka, call)
         put_time(table, ERROR_CODES_RESPONSE_TIME, response.first.time)
         put_int64(table, ERROR_CODES_RESPONSE_FRAME, response.first.frame)
         put_string(table, ERROR_CODES_PATH, path_of(program, hit.node))
@@ -337,7 +337,7 @@ cdef void write_errors(Context* context, Dialog* dialog, Call* call, Frame* resp
             if hit.topic.at == NULL:
                 await_topic(&context.topic_ids, hit.topic_id)
             write_uuid(hit.topic_id, topic_id)
-            put_string(table, ERROR_CODES_TOPIC_ID, make_octets(topic_id, 22))
+            put_string(table, ERROR_CODES_TOPIC_ID, make_span(topic_id, 22))
         else:
             put_null(table, ERROR_CODES_TOPIC_ID)
         if hit.partition == NO_PARTITION:
@@ -351,7 +351,7 @@ cdef void write_errors(Context* context, Dialog* dialog, Call* call, Frame* resp
     let_texts_go(table)
 
 
-cdef void write_uuid(Octets id, uint8_t* text) noexcept nogil:
+cdef void write_uuid(Span id, uint8_t* text) noexcept nogil:
     """URL-safe base64 without padding, as Kafka prints uuids (org.apache.kafka.common.Uuid)."""
     cdef const char* digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     cdef int i, at = 0
@@ -368,7 +368,7 @@ cdef void write_uuid(Octets id, uint8_t* text) noexcept nogil:
     text[at + 1] = digits[word & 63]
 
 
-cdef void write_response_only(Context* context, Dialog* dialog, int64_t id, Frame* response,
+cdef void write_response_only(Context* context, KafkaConnection* kafka, int64_t id, Frame* response,
                               int32_t correlation_id, int reason) noexcept nogil:
     cdef Table* table = &context.tables[<int>TABLE_API_CALLS]
     cdef int i
@@ -381,21 +381,21 @@ cdef void write_response_only(Context* context, Dialog* dialog, int64_t id, Fram
     ]
     if not begin_row(table):
         return
-    dialog.num_calls += 1
+    kafka.num_calls += 1
     for i in range(27):
         put_null(table, unknown[i])
     end_list(table, API_CALLS_TOPICS, False)
     put_response_facts(table, NULL)
-    put_again(table, API_CALLS_SASL_MECHANISM, &dialog.texts[<int>TEXT_MECHANISM], known_text(&dialog.sasl_mechanism))
-    put_again(table, API_CALLS_PRINCIPAL, &dialog.texts[<int>TEXT_PRINCIPAL], known_text(&dialog.principal))
+    put_again(table, API_CALLS_SASL_MECHANISM, &kafka.texts[<int>TEXT_MECHANISM], known_text(&kafka.sasl_mechanism))
+    put_again(table, API_CALLS_PRINCIPAL, &kafka.texts[<int>TEXT_PRINCIPAL], known_text(&kafka.principal))
     put_int64(table, API_CALLS_CALL_ID, id)
-    put_capture(context, table, API_CALLS_CAPTURE, dialog.connection.capture)
-    put_int64(table, API_CALLS_CONNECTION_ID, dialog.connection.id)
-    put_endpoints(context, table, dialog, API_CALLS_CLIENT_ADDRESS, API_CALLS_CLIENT_PORT, API_CALLS_BROKER_ADDRESS, API_CALLS_BROKER_PORT)
+    put_capture(context, table, API_CALLS_CAPTURE, kafka.connection.capture)
+    put_int64(table, API_CALLS_CONNECTION_ID, kafka.connection.id)
+    put_endpoints(context, table, kafka, API_CALLS_CLIENT_ADDRESS, API_CALLS_CLIENT_PORT, API_CALLS_BROKER_ADDRESS, API_CALLS_BROKER_PORT)
     put_int32(table, API_CALLS_CORRELATION_ID, correlation_id)
-    put_again(table, API_CALLS_CLIENT_SOFTWARE_NAME, &dialog.texts[<int>TEXT_SOFTWARE_NAME], known_text(&dialog.software_name))
-    put_again(table, API_CALLS_CLIENT_SOFTWARE_VERSION, &dialog.texts[<int>TEXT_SOFTWARE_VERSION],
-              known_text(&dialog.software_version))
+    put_again(table, API_CALLS_CLIENT_SOFTWARE_NAME, &kafka.texts[<int>TEXT_SOFTWARE_NAME], known_text(&kafka.software_name))
+    put_again(table, API_CALLS_CLIENT_SOFTWARE_VERSION, &kafka.texts[<int>TEXT_SOFTWARE_VERSION],
+              known_text(&kafka.software_version))
     put_response(table, response)
     put_enum(table, API_CALLS_STATUS, STATUS_RESPONSE_ONLY)
     if reason == REASON_NONE:

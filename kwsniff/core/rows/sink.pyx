@@ -5,7 +5,7 @@ Rules
   1. Every pointer is set: who calls does not ask.
 """
 
-from kwsniff.core.kafka.dialog cimport RowSink
+from kwsniff.core.kafka.kafka_connection cimport RowSink
 from kwsniff.core.rows.partitions cimport write_batches, write_partitions
 from kwsniff.core.rows.rows cimport write_anomaly, write_call, write_errors, write_response_only
 from kwsniff.core.rows.timing cimport write_latency

@@ -7,7 +7,7 @@ Rules
   2. What lies beyond the capture point is the network's: a round trip to the broker, as acknowledgements near the call
      tell it; that of the request's own last segment where its acknowledgement came later than any receiver delays it: a
      full link, in whose queue the request waited; by how much longer than usual its answer came by the broker's own
-     stamps and the numbers of its packets (tcp/stamps.pxd, tcp/unseen.pxd), and the time until a lost segment had come
+     stamps and the numbers of its packets (tcp/timestamps.pxd, tcp/tail_loss.pxd), and the time until a lost segment had come
      again. A segment sent again counts when the receiver had asked for it, or had been silent for longer than it may
      delay an acknowledgement, and when the answer came late enough to be its fruit; a hole in what the capture shows
      counts from when it was noticed until it was filled. Where an answer to the next request was what showed it, as
@@ -36,15 +36,15 @@ Rules
 from libc.stdint cimport int16_t, int32_t, int64_t
 
 from kwsniff.core.columns.columns cimport *
-from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, MAX_FRONT, Served, waiting_call
+from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection, MAX_FRONT, Served, waiting_call
 from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.rows.rows cimport put_call_head
 from kwsniff.core.declared cimport *
 from kwsniff.core.kafka.apis cimport ApiRange, find_api
-from kwsniff.core.kafka.served cimport note_served
-from kwsniff.core.rows.vantage cimport near_trip, tell_vantage, way_to_broker
+from kwsniff.core.kafka.head_of_line cimport note_served
+from kwsniff.core.rows.capture_point cimport near_trip, find_capture_point, way_to_broker
 from kwsniff.core.tcp.connections cimport AGAIN, PASSED, Again, Direction, Passed
 
 cdef enum:
@@ -89,7 +89,7 @@ cdef struct Parts:
     int64_t response
     int wait
     int64_t behind                  # call id, or 0
-    int behind_wait
+    int queued_behind_wait
 
 
 cdef inline int64_t at_least(int64_t value, int64_t least) noexcept nogil:
@@ -104,10 +104,10 @@ cdef inline int64_t within(int64_t value, int64_t least, int64_t most) noexcept 
     return at_most(at_least(value, least), most)
 
 
-cdef Parts split(Context* context, Dialog* dialog, Call* call, Frame* response, Facts* facts) noexcept nogil:
+cdef Parts split(Context* context, KafkaConnection* kafka, Call* call, Frame* response, Facts* facts) noexcept nogil:
     cdef Parts parts
-    cdef Direction* asks = &dialog.connection.direction[dialog.client]
-    cdef Direction* answers = &dialog.connection.direction[1 - dialog.client]
+    cdef Direction* asks = &kafka.connection.direction[kafka.client]
+    cdef Direction* answers = &kafka.connection.direction[1 - kafka.client]
     cdef int64_t sent = within(call.last.ready, call.first.time, response.last.ready)
     cdef int64_t answered = within(response.first.ready, sent, response.last.ready)
     cdef int64_t done, arrived, way, turn, lost
@@ -128,7 +128,7 @@ cdef Parts split(Context* context, Dialog* dialog, Call* call, Frame* response, 
     if response.first.mended == call.last.mended_back:
         way = way_at_the_time(asks, answers, call, arrived, done, way)
     way = at_most(way, done - arrived)
-    if had_left(context, dialog, call, response, facts, done, way):
+    if had_left(context, kafka, call, response, facts, done, way):
         done = at_most(done, arrived + way + LOCAL)
     # This time the answer was longer on its way than usual.
     done -= within(response.first.late, 0, done - arrived - way)
@@ -136,24 +136,24 @@ cdef Parts split(Context* context, Dialog* dialog, Call* call, Frame* response, 
     # From here on the clock is the broker's, later by the way that an answer has.
     arrived += way
     turn = arrived
-    if dialog.answered_at != NO_TIME:
-        turn = within(dialog.answered_at, arrived, done)
+    if kafka.answered_at != NO_TIME:
+        turn = within(kafka.answered_at, arrived, done)
     parts.queue = turn - arrived
-    find_front(&parts, dialog, arrived)
-    split_broker(&parts, context, dialog, call, facts, turn, done, way // 2)
-    note_served(dialog, call.id, turn, response.last.time,
+    find_front(&parts, kafka, arrived)
+    split_broker(&parts, context, kafka, call, facts, turn, done, way // 2)
+    note_served(kafka, call.id, turn, response.last.time,
                 parts.wait if 2 * parts.deliberate >= response.last.time - turn else <int>WAIT_NONE)
     return parts
 
 
-cdef void split_broker(Parts* parts, Context* context, Dialog* dialog, Call* call, Facts* facts, int64_t turn,
+cdef void split_broker(Parts* parts, Context* context, KafkaConnection* kafka, Call* call, Facts* facts, int64_t turn,
                        int64_t done, int64_t later) noexcept nogil:
     """What of the time from `turn` to `done` was deliberate; `later`: how much later than by the broker's clock."""
     cdef int64_t rest
     parts.wait = WAIT_NONE
     parts.deliberate = 0
-    if dialog.muted_until != NO_TIME and dialog.muted_until > turn:
-        parts.deliberate = at_most(dialog.muted_until, done) - turn
+    if kafka.muted_until != NO_TIME and kafka.muted_until > turn:
+        parts.deliberate = at_most(kafka.muted_until, done) - turn
         parts.wait = WAIT_THROTTLE if parts.deliberate else WAIT_NONE
     rest = done - turn - parts.deliberate
     if facts != NULL and facts.has_throttle and facts.held_back and facts.throttle > 0 \
@@ -163,7 +163,7 @@ cdef void split_broker(Parts* parts, Context* context, Dialog* dialog, Call* cal
         parts.wait = WAIT_THROTTLE
     if facts != NULL and not facts.broken:
         if call.max_wait.is_known and call.max_wait.value > 0:
-            rest = take_long_poll(parts, dialog, call, facts, rest, done - rest - later, done - later)
+            rest = take_long_poll(parts, kafka, call, facts, rest, done - rest - later, done - later)
         elif parts.wait == WAIT_NONE and rest > LOCAL:
             rest = take_other_wait(parts, context, call, facts, rest)
     parts.broker = rest
@@ -175,7 +175,7 @@ cdef inline bint ends_wait(int16_t error) noexcept nogil:
             or error == UNKNOWN_TOPIC_ID)
 
 
-cdef int64_t take_long_poll(Parts* parts, Dialog* dialog, Call* call, Facts* facts, int64_t rest, int64_t begun,
+cdef int64_t take_long_poll(Parts* parts, KafkaConnection* kafka, Call* call, Facts* facts, int64_t rest, int64_t begun,
                             int64_t done) noexcept nogil:
     """`begun`, `done`: by the broker's clock."""
     cdef int64_t asked = call.min_bytes.value if call.min_bytes.is_known else 1
@@ -184,7 +184,7 @@ cdef int64_t take_long_poll(Parts* parts, Dialog* dialog, Call* call, Facts* fac
     cdef int64_t late
     cdef bint held_back = call.isolation.is_known and call.isolation.value == READ_COMMITTED and facts.transactional
     if facts.made_last.is_known and facts.made_last.value > done // MILLISECOND:
-        dialog.clocks_differ = True
+        kafka.clocks_differ = True
     if facts.num_errors == 0 and facts.record_bytes < asked and rest >= most:
         late = within(rest - most - LOCAL, 0, LATE)
         parts.deliberate += most + late
@@ -193,10 +193,10 @@ cdef int64_t take_long_poll(Parts* parts, Dialog* dialog, Call* call, Facts* fac
     if rest <= LOCAL or parts.wait != WAIT_NONE or facts.more_left and not held_back \
             or facts.num_errors and facts.record_bytes < asked and not ends_wait(facts.first_error):
         return rest
-    if held_back and facts.record_bytes >= asked and not dialog.clocks_differ and facts.ended_last.is_known \
+    if held_back and facts.record_bytes >= asked and not kafka.clocks_differ and facts.ended_last.is_known \
             and begun // MILLISECOND < facts.ended_last.value <= done // MILLISECOND:
         parts.wait = WAIT_TRANSACTION
-    elif (facts.record_bytes >= asked and facts.made_first.is_known and not dialog.clocks_differ
+    elif (facts.record_bytes >= asked and facts.made_first.is_known and not kafka.clocks_differ
             and begun // MILLISECOND < made <= done // MILLISECOND):
         parts.wait = WAIT_DATA
     elif rest <= SHORT:
@@ -242,19 +242,19 @@ cdef inline int64_t overlap(Served* served, int64_t since) noexcept nogil:
     return at_least(served.ended - at_least(served.begun, since), 0)
 
 
-cdef void find_front(Parts* parts, Dialog* dialog, int64_t arrived) noexcept nogil:
+cdef void find_front(Parts* parts, KafkaConnection* kafka, int64_t arrived) noexcept nogil:
     """The call that took most of the time in line."""
     cdef int64_t most = -1, took
     cdef int i
     parts.behind = 0
     if parts.queue <= 0:
         return
-    for i in range(dialog.num_front):
-        took = overlap(&dialog.front[i], arrived)
+    for i in range(kafka.num_front):
+        took = overlap(&kafka.front[i], arrived)
         if took > most:
             most = took
-            parts.behind = dialog.front[i].id
-            parts.behind_wait = dialog.front[i].wait
+            parts.behind = kafka.front[i].id
+            parts.queued_behind_wait = kafka.front[i].wait
 
 
 # -- the network ------------------------------------------------------------------------------------------------
@@ -276,15 +276,15 @@ cdef int64_t way_at_the_time(Direction* asks, Direction* answers, Call* call, in
     """The round trip of the request that `arrived` here: `way`, or more where no receiver holds an acknowledgement up that
     long. A call that waits on purpose may have lost its acknowledgement in all that time: the answer's tells nothing."""
     cdef int64_t acked, took = done - arrived  # at most
-    cdef int vantage
+    cdef int capture_point
     # Linux holds an acknowledgement up for 40 ms, or for a round trip where that is longer (tcp_send_delayed_ack).
     cdef int64_t most = at_least(SILENCE, way + (near_trip(answers) if answers.num_near else 0) + 2 * LATE)
     if took <= way + LATE or took <= way + most and arrived >= asks.loaded_until:
         return way
     if asks.missing or answers.missing:
         return way                      # the capture may have lost the acknowledgement, too
-    acked, vantage = acked_at(asks, call.last.end), tell_vantage(asks, answers)
-    if acked == NO_TIME or vantage == VANTAGE_BROKER or vantage == VANTAGE_SAME_MACHINE or was_repeated(asks, call):
+    acked, capture_point = acked_at(asks, call.last.end), find_capture_point(asks, answers)
+    if acked == NO_TIME or capture_point == CAPTURE_POINT_BROKER or capture_point == CAPTURE_POINT_SAME_MACHINE or was_repeated(asks, call):
         return way
     took = at_most(acked, done) - arrived
     if acked >= done and call.max_wait.is_known and call.max_wait.value:
@@ -316,16 +316,16 @@ cdef inline int64_t acked_at(Direction* asks, int64_t end) noexcept nogil:
     return NO_TIME
 
 
-cdef inline bint had_left(Context* context, Dialog* dialog, Call* call, Frame* response, Facts* facts,
+cdef inline bint had_left(Context* context, KafkaConnection* kafka, Call* call, Frame* response, Facts* facts,
                           int64_t noticed, int64_t way) noexcept nogil:
     """Whether the answer is what was missing, and its hole was noticed as soon as the next request could be answered.
     Calls that wait on purpose may have done so until then."""
     cdef Call* next
     if (response.first.mended == call.last.mended_back or response.first.time != response.first.ready
-            or dialog.num == 0 or facts == NULL or facts.num_errors or call.max_wait.is_known and call.max_wait.value
+            or kafka.num == 0 or facts == NULL or facts.num_errors or call.max_wait.is_known and call.max_wait.value
             or is_rendezvous(context, call)):
         return False
-    next = waiting_call(dialog, 0)
+    next = waiting_call(kafka, 0)
     return next.ended and next.last.ready != NO_TIME and way <= noticed - next.last.ready <= way + SHORT
 
 
@@ -342,7 +342,7 @@ cdef int64_t repaired(Direction* own, int64_t since, int64_t until) noexcept nog
 
 # -- rows -------------------------------------------------------------------------------------------------------
 
-cdef void write_latency(Context* context, Dialog* dialog, Call* call, Frame* response, Facts* facts) noexcept nogil:
+cdef void write_latency(Context* context, KafkaConnection* kafka, Call* call, Frame* response, Facts* facts) noexcept nogil:
     """A row for a call of which both messages' first and last packets are known, with times that run forward."""
     cdef Table* table = &context.tables[<int>TABLE_LATENCIES]
     cdef Parts parts
@@ -352,8 +352,8 @@ cdef void write_latency(Context* context, Dialog* dialog, Call* call, Frame* res
         return
     if not begin_row(table):
         return
-    parts = split(context, dialog, call, response, facts)
-    put_call_head(context, table, dialog, call, LATENCIES_CALL_ID, LATENCIES_CAPTURE, LATENCIES_CONNECTION_ID,
+    parts = split(context, kafka, call, response, facts)
+    put_call_head(context, table, kafka, call, LATENCIES_CALL_ID, LATENCIES_CAPTURE, LATENCIES_CONNECTION_ID,
                   LATENCIES_API_KEY, LATENCIES_API_VERSION, LATENCIES_CLIENT_ID, LATENCIES_BROKER_ADDRESS,
                   LATENCIES_BROKER_PORT)
     put_int64(table, LATENCIES_REQUEST_TIME, call.first.time)
@@ -366,13 +366,13 @@ cdef void write_latency(Context* context, Dialog* dialog, Call* call, Frame* res
     put_int64(table, LATENCIES_RESPONSE_TRANSMISSION_NS, parts.response)
     put_enum(table, LATENCIES_WAIT, parts.wait)
     if parts.behind:
-        put_int64(table, LATENCIES_BEHIND, parts.behind)
-        put_enum(table, LATENCIES_BEHIND_WAIT, parts.behind_wait)
+        put_int64(table, LATENCIES_QUEUED_BEHIND, parts.behind)
+        put_enum(table, LATENCIES_QUEUED_BEHIND_WAIT, parts.queued_behind_wait)
     else:
-        put_null(table, LATENCIES_BEHIND)
-        put_null(table, LATENCIES_BEHIND_WAIT)
-    if dialog.connection.round_trip >= 0:
-        put_int64(table, LATENCIES_ROUND_TRIP_NS, dialog.connection.round_trip)
+        put_null(table, LATENCIES_QUEUED_BEHIND)
+        put_null(table, LATENCIES_QUEUED_BEHIND_WAIT)
+    if kafka.connection.round_trip >= 0:
+        put_int64(table, LATENCIES_ROUND_TRIP_NS, kafka.connection.round_trip)
     else:
         put_null(table, LATENCIES_ROUND_TRIP_NS)
     put_int32(table, LATENCIES_RETRANSMISSIONS,

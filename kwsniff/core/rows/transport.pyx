@@ -15,14 +15,14 @@ from kwsniff.core.columns.columns cimport *
 from kwsniff.core.declared cimport *
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.capture.tunnels cimport write_tunnels
-from kwsniff.core.kafka.dialog cimport (
-    HASHED_MESSAGES, NO_PROTOCOL, REQUEST, RESPONSE, Context, Dialog, called_client, is_forced,
+from kwsniff.core.kafka.kafka_connection cimport (
+    HASHED_MESSAGES, NO_PROTOCOL, REQUEST, RESPONSE, Context, KafkaConnection, called_client, is_forced,
 )
-from kwsniff.core.kafka.preambles cimport CARRIER_CONNECT
-from kwsniff.core.octets.hash cimport mix
-from kwsniff.core.octets.octets cimport Octets, make_octets
+from kwsniff.core.kafka.proxy_headers cimport CARRIER_CONNECT
+from kwsniff.core.bytes.hash cimport mix
+from kwsniff.core.bytes.span cimport Span, make_span
 from kwsniff.core.rows.rows cimport capture_name, known_text, put_capture, put_endpoints, put_known, put_time
-from kwsniff.core.rows.vantage cimport tell_vantage
+from kwsniff.core.rows.capture_point cimport find_capture_point
 from kwsniff.core.tcp.addresses cimport format_address
 from kwsniff.core.tcp.connections cimport Connection, Direction, ResetMarks, TcpEvent
 from kwsniff.core.tcp.segments cimport distance
@@ -35,11 +35,11 @@ cdef enum:
     JSON_LEAVES = 11            # of 64 bits: readers of JSON keep 53
 
 
-cdef void describe_silent(Connection* connection, Dialog* bare) noexcept nogil:
-    memset(bare, 0, sizeof(Dialog))
+cdef void describe_silent(Connection* connection, KafkaConnection* bare) noexcept nogil:
+    memset(bare, 0, sizeof(KafkaConnection))
     bare.connection = connection
     bare.client = connection.opener
-    bare.role = ROLE_HANDSHAKE if connection.opener >= 0 else ROLE_UNKNOWN
+    bare.role = ROLE_SOURCE_HANDSHAKE if connection.opener >= 0 else ROLE_SOURCE_UNKNOWN
     bare.protocol = PROTOCOL_EMPTY
     bare.alert = -1
     bare.answered_in = NO_PROTOCOL
@@ -48,26 +48,26 @@ cdef void describe_silent(Connection* connection, Dialog* bare) noexcept nogil:
     bare.address_len[1] = format_address(connection.address[1], bare.address[1])
 
 
-cdef void write_connection(Context* context, Connection* connection, Dialog* dialog) noexcept nogil:
-    """`dialog` is NULL for a connection that carried no payload."""
+cdef void write_connection(Context* context, Connection* connection, KafkaConnection* kafka) noexcept nogil:
+    """`kafka` is NULL for a connection that carried no payload."""
     cdef Table* table = &context.tables[<int>TABLE_CONNECTIONS]
-    cdef Dialog bare
+    cdef KafkaConnection bare
     cdef Direction* asks
     cdef Direction* answers
     cdef int client
-    if dialog == NULL:
+    if kafka == NULL:
         describe_silent(connection, &bare)
-        dialog = &bare
+        kafka = &bare
     if not begin_row(table):
         return
-    client = called_client(dialog)
+    client = called_client(kafka)
     asks = &connection.direction[client]
     answers = &connection.direction[1 - client]
     put_int64(table, CONNECTIONS_CONNECTION_ID, connection.id)
     put_capture(context, table, CONNECTIONS_CAPTURE, connection.capture)
-    put_endpoints(context, table, dialog, CONNECTIONS_CLIENT_ADDRESS, CONNECTIONS_CLIENT_PORT, CONNECTIONS_BROKER_ADDRESS, CONNECTIONS_BROKER_PORT)
-    put_enum(table, CONNECTIONS_PROTOCOL, dialog.protocol)
-    put_enum(table, CONNECTIONS_ROLE, dialog.role)
+    put_endpoints(context, table, kafka, CONNECTIONS_CLIENT_ADDRESS, CONNECTIONS_CLIENT_PORT, CONNECTIONS_BROKER_ADDRESS, CONNECTIONS_BROKER_PORT)
+    put_enum(table, CONNECTIONS_PROTOCOL, kafka.protocol)
+    put_enum(table, CONNECTIONS_ROLE_SOURCE, kafka.role)
     put_time(table, CONNECTIONS_FIRST_TIME, connection.first_time)
     put_time(table, CONNECTIONS_LAST_TIME, connection.last_time)
     put_int64(table, CONNECTIONS_FIRST_FRAME, connection.first_frame)
@@ -76,31 +76,31 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     put_known(table, CONNECTIONS_ROUND_TRIP_NS, connection.round_trip >= 0, connection.round_trip)
     put_traffic(table, asks, answers)
     put_losses(table, asks, answers)
-    put_int64(table, CONNECTIONS_CALLS, dialog.num_calls)
-    put_string(table, CONNECTIONS_CLIENT_ID, known_text(&dialog.client_id))
-    put_string(table, CONNECTIONS_CLIENT_SOFTWARE_NAME, known_text(&dialog.software_name))
-    put_string(table, CONNECTIONS_CLIENT_SOFTWARE_VERSION, known_text(&dialog.software_version))
-    put_string(table, CONNECTIONS_SASL_MECHANISM, known_text(&dialog.sasl_mechanism))
-    put_enum(table, CONNECTIONS_END, connection.end)
-    put_enum(table, CONNECTIONS_VANTAGE, tell_vantage(asks, answers))
-    put_string(table, CONNECTIONS_PRINCIPAL, known_text(&dialog.principal))
-    if dialog.caller == CALLER_UNKNOWN:
+    put_int64(table, CONNECTIONS_CALLS, kafka.num_calls)
+    put_string(table, CONNECTIONS_CLIENT_ID, known_text(&kafka.client_id))
+    put_string(table, CONNECTIONS_CLIENT_SOFTWARE_NAME, known_text(&kafka.software_name))
+    put_string(table, CONNECTIONS_CLIENT_SOFTWARE_VERSION, known_text(&kafka.software_version))
+    put_string(table, CONNECTIONS_SASL_MECHANISM, known_text(&kafka.sasl_mechanism))
+    put_enum(table, CONNECTIONS_ENDING, connection.end)
+    put_enum(table, CONNECTIONS_CAPTURE_POINT, find_capture_point(asks, answers))
+    put_string(table, CONNECTIONS_PRINCIPAL, known_text(&kafka.principal))
+    if kafka.caller == CALLER_UNKNOWN:
         put_null(table, CONNECTIONS_CALLER)
     else:
-        put_enum(table, CONNECTIONS_CALLER, dialog.caller)
-    put_hello(table, dialog.hello)
-    put_records(table, dialog)
-    put_alert(table, dialog)
-    put_word(table, CONNECTIONS_ANSWERED_IN, dialog.answered_in if asks_as_kafka(dialog) else NO_PROTOCOL)
-    put_word(table, CONNECTIONS_PROXY_HEADER, PROXY_HEADER_NONE + dialog.proxy_version)
-    put_closing(table, connection, dialog)
-    put_encapsulation(table, connection, dialog)
+        put_enum(table, CONNECTIONS_CALLER, kafka.caller)
+    put_hello(table, kafka.hello)
+    put_records(table, kafka)
+    put_alert(table, kafka)
+    put_word(table, CONNECTIONS_ANSWERED_IN, kafka.answered_in if asks_as_kafka(kafka) else NO_PROTOCOL)
+    put_word(table, CONNECTIONS_PROXY_HEADER, PROXY_HEADER_NONE + kafka.proxy_version)
+    put_closing(table, connection, kafka)
+    put_encapsulation(table, connection, kafka)
     put_int64(table, CONNECTIONS_DUPLICATE_PACKETS, connection.duplicates)
     put_null(table, CONNECTIONS_TWIN_OF)
     put_null(table, CONNECTIONS_TWIN_DELAY_NS)
-    put_proxied(table, dialog)
-    put_marks(table, dialog, asks, answers)
-    put_reset(table, connection, dialog)
+    put_proxied(table, kafka)
+    put_marks(table, kafka, asks, answers)
+    put_reset(table, connection, kafka)
     put_icmp_error(table, connection)
     put_bool(table, CONNECTIONS_PORT_NAMED, is_forced(context, connection.port[1 - client]))
     end_row(table)
@@ -147,32 +147,32 @@ cdef inline int64_t first_number(Direction* own) noexcept nogil:
     return own.isn if own.syn else <int64_t><uint32_t>(own.next_seq - <uint32_t>own.offset - 1)
 
 
-cdef inline bint is_hashed(Dialog* dialog) noexcept nogil:
+cdef inline bint is_hashed(KafkaConnection* kafka) noexcept nogil:
     """Whether the hash has as many messages as it takes, or all of a connection that was closed."""
-    cdef int asked = dialog.num_hashed[REQUEST], answered = dialog.num_hashed[RESPONSE]
-    cdef int end = dialog.connection.end
+    cdef int asked = kafka.num_hashed[REQUEST], answered = kafka.num_hashed[RESPONSE]
+    cdef int end = kafka.connection.end
     if asked == HASHED_MESSAGES and answered == HASHED_MESSAGES:
         return True
-    return asked > 0 and answered > 0 and (end == END_FIN or end == END_RESET)
+    return asked > 0 and answered > 0 and (end == ENDING_FIN or end == ENDING_RESET)
 
 
-cdef void put_marks(Table* table, Dialog* dialog, Direction* asks, Direction* answers) noexcept nogil:
+cdef void put_marks(Table* table, KafkaConnection* kafka, Direction* asks, Direction* answers) noexcept nogil:
     """What twins have in common."""
-    put_known(table, CONNECTIONS_CLIENT_ISN, dialog.client >= 0 and (asks.syn or asks.known), first_number(asks))
-    put_known(table, CONNECTIONS_BROKER_ISN, dialog.client >= 0 and (answers.syn or answers.known),
+    put_known(table, CONNECTIONS_CLIENT_ISN, kafka.client >= 0 and (asks.syn or asks.known), first_number(asks))
+    put_known(table, CONNECTIONS_BROKER_ISN, kafka.client >= 0 and (answers.syn or answers.known),
               first_number(answers))
-    put_known(table, CONNECTIONS_MESSAGES_HASH, dialog.confirmed and is_hashed(dialog),
-              <int64_t>(mix(dialog.messages_hash[REQUEST], dialog.messages_hash[RESPONSE]) >> JSON_LEAVES))
+    put_known(table, CONNECTIONS_MESSAGES_HASH, kafka.confirmed and is_hashed(kafka),
+              <int64_t>(mix(kafka.messages_hash[REQUEST], kafka.messages_hash[RESPONSE]) >> JSON_LEAVES))
 
 
-cdef void put_reset(Table* table, Connection* connection, Dialog* dialog) noexcept nogil:
+cdef void put_reset(Table* table, Connection* connection, KafkaConnection* kafka) noexcept nogil:
     """What tells whether the side sent it that it names."""
     cdef ResetMarks* marks = &connection.reset_marks
-    cdef bint known = connection.end == END_RESET and connection.reset_sender >= 0
-    if not known or dialog.client < 0:
+    cdef bint known = connection.end == ENDING_RESET and connection.reset_sender >= 0
+    if not known or kafka.client < 0:
         put_null(table, CONNECTIONS_RESET_BY)
     else:
-        put_enum(table, CONNECTIONS_RESET_BY, 0 if connection.reset_sender == dialog.client else 1)
+        put_enum(table, CONNECTIONS_RESET_BY, 0 if connection.reset_sender == kafka.client else 1)
     put_known(table, CONNECTIONS_RESET_FRAME, known, connection.reset_frame)
     if known:
         put_bool(table, CONNECTIONS_RESET_ACKNOWLEDGES, marks.acknowledges)
@@ -195,28 +195,28 @@ cdef void put_icmp_error(Table* table, Connection* connection) noexcept nogil:
     else:
         put_null(table, CONNECTIONS_ICMP_ERROR)
     put_string(table, CONNECTIONS_ICMP_FROM,
-               make_octets(text, <size_t>format_address(connection.icmp_from, text)) if known else make_octets(NULL, 0))
+               make_span(text, <size_t>format_address(connection.icmp_from, text)) if known else make_span(NULL, 0))
     put_known(table, CONNECTIONS_ICMP_FRAME, known, connection.icmp_frame)
 
 
-cdef void put_encapsulation(Table* table, Connection* connection, Dialog* dialog) noexcept nogil:
+cdef void put_encapsulation(Table* table, Connection* connection, KafkaConnection* kafka) noexcept nogil:
     """Tunnels of packets, then the connection itself, if it is one."""
     cdef uint8_t[48] text
-    cdef const char* carrier = b"connect" if dialog.carrier == CARRIER_CONNECT else b"socks5"
+    cdef const char* carrier = b"connect" if kafka.carrier == CARRIER_CONNECT else b"socks5"
     cdef size_t num = 0
     if connection.encapsulation:
         num = <size_t>write_tunnels(connection.encapsulation, text)
-    if dialog.carrier:
+    if kafka.carrier:
         if num:
             text[num] = 0x2F
             num += 1
         memcpy(&text[num], carrier, strlen(carrier))
         num += strlen(carrier)
-    put_string(table, CONNECTIONS_ENCAPSULATION, make_octets(text if num else NULL, num))
+    put_string(table, CONNECTIONS_ENCAPSULATION, make_span(text if num else NULL, num))
 
 
-cdef inline bint asks_as_kafka(Dialog* dialog) noexcept nogil:
-    return dialog.protocol == PROTOCOL_KAFKA or dialog.protocol == PROTOCOL_TLS
+cdef inline bint asks_as_kafka(KafkaConnection* kafka) noexcept nogil:
+    return kafka.protocol == PROTOCOL_KAFKA or kafka.protocol == PROTOCOL_TLS
 
 
 cdef inline void put_word(Table* table, int column, int number) noexcept nogil:
@@ -227,11 +227,11 @@ cdef inline void put_word(Table* table, int column, int number) noexcept nogil:
         put_enum(table, column, number)
 
 
-cdef void put_closing(Table* table, Connection* connection, Dialog* dialog) noexcept nogil:
-    if connection.closer < 0 or dialog.client < 0:
+cdef void put_closing(Table* table, Connection* connection, KafkaConnection* kafka) noexcept nogil:
+    if connection.closer < 0 or kafka.client < 0:
         put_null(table, CONNECTIONS_CLOSED_BY)
     else:
-        put_enum(table, CONNECTIONS_CLOSED_BY, 0 if connection.closer == dialog.client else 1)
+        put_enum(table, CONNECTIONS_CLOSED_BY, 0 if connection.closer == kafka.client else 1)
     put_known(table, CONNECTIONS_CLOSE_FRAME, connection.closer >= 0, connection.close_frame)
     put_time(table, CONNECTIONS_CLOSE_TIME, connection.close_time if connection.closer >= 0 else NO_TIME)
     put_bool(table, CONNECTIONS_REFUSED, connection.refused)
@@ -242,63 +242,63 @@ cdef void put_closing(Table* table, Connection* connection, Dialog* dialog) noex
 
 cdef void put_hello(Table* table, Hello* hello) noexcept nogil:
     cdef uint8_t[8] room
-    cdef Octets nothing = make_octets(NULL, 0)
+    cdef Span nothing = make_span(NULL, 0)
     put_string(table, CONNECTIONS_TLS_VERSION, version_text(hello, room) if hello != NULL else nothing)
     put_string(table, CONNECTIONS_TLS_SERVER_NAME, known_text(&hello.server_name) if hello != NULL else nothing)
     put_string(table, CONNECTIONS_TLS_CIPHER, cipher_text(hello, room) if hello != NULL else nothing)
 
 
-cdef void put_records(Table* table, Dialog* dialog) noexcept nogil:
+cdef void put_records(Table* table, KafkaConnection* kafka) noexcept nogil:
     """How many with data went by, in each direction."""
-    cdef int client = called_client(dialog)
-    cdef Hello* hello = dialog.hello
+    cdef int client = called_client(kafka)
+    cdef Hello* hello = kafka.hello
     put_known(table, CONNECTIONS_CLIENT_TLS_RECORDS, hello != NULL, hello.side[client].records.num if hello != NULL else 0)
     put_known(table, CONNECTIONS_BROKER_TLS_RECORDS, hello != NULL,
               hello.side[1 - client].records.num if hello != NULL else 0)
 
 
-cdef inline Octets alert_text(int alert, uint8_t* room) noexcept nogil:
+cdef inline Span alert_text(int alert, uint8_t* room) noexcept nogil:
     if alert == ENCRYPTED_ALERT:
-        return make_octets(<const uint8_t*>b"encrypted", 9)
-    return name_alert(alert, room) if alert >= 0 else make_octets(NULL, 0)
+        return make_span(<const uint8_t*>b"encrypted", 9)
+    return name_alert(alert, room) if alert >= 0 else make_span(NULL, 0)
 
 
-cdef void put_alert(Table* table, Dialog* dialog) noexcept nogil:
+cdef void put_alert(Table* table, KafkaConnection* kafka) noexcept nogil:
     """What became of a handshake; an alert in it, or instead of a response, and who sent it."""
     cdef uint8_t[8] room
-    cdef int alert = dialog.alert, by = 1 - dialog.client
+    cdef int alert = kafka.alert, by = 1 - kafka.client
     cdef int far = TLS_HANDSHAKE_UNSEEN, certificate = TLS_CLIENT_CERTIFICATE_UNSEEN
-    if dialog.hello != NULL:
+    if kafka.hello != NULL:
         if alert < 0:
-            alert = alert_in_handshake(dialog.hello, &by)
-        far = how_far(dialog.hello)
-        certificate = client_certificate(dialog.hello)
-        put_bool(table, CONNECTIONS_TLS_HELLO, dialog.hello.greeted)
+            alert = alert_in_handshake(kafka.hello, &by)
+        far = how_far(kafka.hello)
+        certificate = client_certificate(kafka.hello)
+        put_bool(table, CONNECTIONS_TLS_HELLO, kafka.hello.greeted)
     else:
         put_null(table, CONNECTIONS_TLS_HELLO)
     put_word(table, CONNECTIONS_TLS_HANDSHAKE, far)
     put_word(table, CONNECTIONS_TLS_CLIENT_CERTIFICATE, certificate)
     put_string(table, CONNECTIONS_TLS_ALERT, alert_text(alert, room))
-    if alert < 0 or dialog.client < 0:
+    if alert < 0 or kafka.client < 0:
         put_null(table, CONNECTIONS_TLS_ALERT_BY)
     else:
-        put_enum(table, CONNECTIONS_TLS_ALERT_BY, 0 if by == dialog.client else 1)
+        put_enum(table, CONNECTIONS_TLS_ALERT_BY, 0 if by == kafka.client else 1)
 
 
-cdef void put_proxied(Table* table, Dialog* dialog) noexcept nogil:
-    if dialog.proxied_len == 0:
+cdef void put_proxied(Table* table, KafkaConnection* kafka) noexcept nogil:
+    if kafka.proxied_len == 0:
         put_null(table, CONNECTIONS_PROXIED_ADDRESS)
         put_null(table, CONNECTIONS_PROXIED_PORT)
         return
-    put_string(table, CONNECTIONS_PROXIED_ADDRESS, make_octets(dialog.proxied_address, <size_t>dialog.proxied_len))
-    put_int32(table, CONNECTIONS_PROXIED_PORT, dialog.proxied_port)
+    put_string(table, CONNECTIONS_PROXIED_ADDRESS, make_span(kafka.proxied_address, <size_t>kafka.proxied_len))
+    put_int32(table, CONNECTIONS_PROXIED_PORT, kafka.proxied_port)
 
 
-cdef void write_event(Context* context, Connection* connection, Dialog* dialog, TcpEvent* event,
+cdef void write_event(Context* context, Connection* connection, KafkaConnection* kafka, TcpEvent* event,
                       int64_t call_id) noexcept nogil:
-    """`dialog` is NULL for a connection that carried no payload; call_id is -1 where no call was delayed."""
+    """`kafka` is NULL for a connection that carried no payload; call_id is -1 where no call was delayed."""
     cdef Table* table = &context.tables[<int>TABLE_TCP_EVENTS]
-    cdef int client = dialog.client if dialog != NULL else connection.opener
+    cdef int client = kafka.client if kafka != NULL else connection.opener
     if not begin_row(table):
         return
     put_string(table, TCP_EVENTS_CAPTURE, capture_name(context, event.capture))

@@ -17,10 +17,10 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_FIN, TCP_SYN, Segment
 from kwsniff.core.tcp.connections cimport PASSED, Arrival, Connection, Direction, Passed, Streams
-from kwsniff.core.tcp.repairs cimport end_repeated_acks, note_round_trip
+from kwsniff.core.tcp.retransmissions cimport end_repeated_acks, note_round_trip
 from kwsniff.core.tcp.segments cimport distance
-from kwsniff.core.tcp.strays cimport doubt_acked, note_acked_ahead
-from kwsniff.core.tcp.selective cimport forget_ranges, take_sack
+from kwsniff.core.tcp.window_check cimport doubt_acked, note_acked_ahead
+from kwsniff.core.tcp.sack cimport forget_ranges, take_sack
 
 
 cdef extern from *:
@@ -33,14 +33,14 @@ cdef extern from *:
 cdef inline bint is_under_way(Direction* own, uint32_t acked) noexcept nogil:
     """Whether bytes behind this number were seen; held ones are behind the hole that is asked for."""
     return (distance(own.next_seq, acked) > 0
-            or own.held_last != NULL and distance(own.held_last.seq + own.held_last.length, acked) > 0)
+            or own.queue_last != NULL and distance(own.queue_last.seq + own.queue_last.length, acked) > 0)
 
 
 cdef inline void note_passed(Direction* own, Direction* other, Segment* segment) noexcept nogil:
     """The receiver has more of this direction's bytes than it said before."""
     cdef int32_t ahead = distance(segment.ack, other.next_seq)
     cdef Passed* latest = &other.passed[(other.num_passed - 1) & (PASSED - 1)]
-    if ahead >= 0 and other.held == NULL:
+    if ahead >= 0 and other.queued == NULL:
         if other.largest_sent > other.largest:
             other.largest = other.largest_sent
         other.largest_sent = 0

@@ -5,8 +5,8 @@ from libc.string cimport memset
 
 from kwsniff.core.capture.packets cimport Segment
 from kwsniff.core.tcp.connections cimport Arrival, Connection, Direction, Streams
-from kwsniff.core.tcp.stamps cimport take_stamp
-from kwsniff.core.tcp.unseen cimport left_earlier
+from kwsniff.core.tcp.timestamps cimport take_stamp
+from kwsniff.core.tcp.tail_loss cimport left_earlier
 
 
 cdef inline void begin_arrival(Arrival* arrival, Streams* streams, Direction* own, Direction* other,

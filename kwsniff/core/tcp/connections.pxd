@@ -2,7 +2,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from kwsniff.core.limits cimport Limits
-from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.bytes.span cimport Span
 from kwsniff.core.capture.packets cimport Segment
 from kwsniff.core.capture.samples cimport Samples
 
@@ -24,9 +24,9 @@ cdef enum GapCause:
     GAP_NOT_CAPTURED = 0    # the receiver acknowledged it, so it was on the wire
     GAP_LOST = 1            # nothing says that it ever arrived
     GAP_CUT = 2             # the capture kept only the start of the packet
-    GAP_NOT_DECRYPTED = 3   # what the packet brought is there, but not what it means (set by exchanges.pyx)
+    GAP_NOT_DECRYPTED = 3   # what the packet brought is there, but not what it means (set by dispatch.pyx)
     GAP_PASSED_OVER = 4     # no byte is missing: they were passed over in search of a frame (set by frames.pyx)
-    GAP_CUT_OFF = 5         # its receiver closed the connection before it was sent (set by exchanges.pyx)
+    GAP_CUT_OFF = 5         # its receiver closed the connection before it was sent (set by dispatch.pyx)
 
 # Why captured payload bytes are not delivered.
 cdef enum DropCause:
@@ -63,8 +63,8 @@ cdef struct TcpEvent:
 cdef enum:
     EVENTS = 16         # that wait until it is known whose they are
 
-cdef struct Held:
-    Held* next
+cdef struct QueuedSegment:
+    QueuedSegment* next
     uint32_t seq
     uint32_t length
     uint32_t captured
@@ -73,7 +73,7 @@ cdef struct Held:
     bint has_ack
     bint stamped
     uint32_t stamp          # of its sender's clock
-    uint32_t ack            # the other direction may not have begun yet, see beginnings.pxd
+    uint32_t ack            # the other direction may not have begun yet, see midstream.pxd
     Arrival arrival
     uint8_t* data
 
@@ -101,7 +101,7 @@ cdef struct Passed:
 cdef enum:
     PASSED = 16                 # the number of the latest that are remembered: a power of two
 
-# A packet of the latest ones, for copies of it; see copies.pyx.
+# A packet of the latest ones, for copies of it; see duplicates.pyx.
 cdef struct Seen:
     uint32_t mark
     uint32_t when           # its time in microseconds, 24 bits, and a hash of the place it was captured at
@@ -152,7 +152,7 @@ cdef struct Direction:
     int64_t sent_time
     bint sent_stamped
     uint32_t sent_stamp     # and when, by its own clock
-    Range sacked[8]         # in no order; see selective.pxd
+    Range sacked[8]         # in no order; see sack.pxd
     uint32_t num_sacked
     uint32_t flight         # most bytes in flight at one time
     bint beginning          # where the stream begins is not settled: what came is held
@@ -161,10 +161,10 @@ cdef struct Direction:
     uint32_t at_reset       # how far it had come when the connection was reset
     bint goes_on_unseen     # behind the reset its sender showed that it had sent what is not here
     int64_t offset          # stream position of next_seq; 0 is the first byte after the handshake or in the capture
-    Held* held
-    Held* held_last
-    int64_t held_bytes
-    int64_t held_num
+    QueuedSegment* queued
+    QueuedSegment* queue_last
+    int64_t reorder_bytes
+    int64_t reorder_num
     int64_t evidence_at     # packets of the connection when the receiver was first seen to have missing bytes
     int64_t packets
     int64_t bytes           # distinct payload bytes delivered
@@ -188,7 +188,7 @@ cdef struct Direction:
     Passed passed[16]
     int64_t num_passed
     int64_t loaded_until    # a queue on the way held up acknowledgements: until then it may do so again
-    bint stamped            # its segments have stamps: see stamps.pxd
+    bint stamped            # its segments have stamps: see timestamps.pxd
     uint32_t first_stamp
     int64_t first_stamp_time
     int64_t spell_since     # when the current spell began
@@ -203,7 +203,7 @@ cdef struct Direction:
     int64_t hole_since      # when the hole before the held segments was noticed
     int64_t mended          # nanoseconds that the stream waited for segments that then came
     bint mending            # held segments are handed on because what was missing has come
-    int64_t held_ready      # when the latest segment handed on, while others were held behind it, was ready
+    int64_t queue_ready      # when the latest segment handed on, while others were held behind it, was ready
     int64_t strange         # consecutive segments far outside the window
     Recent recent[8]        # the latest segments delivered
     uint32_t num_recent
@@ -214,7 +214,7 @@ cdef struct Direction:
     uint32_t most_ttl       # 0: there was none
     uint32_t last_ident     # of IP, in the latest packet,
     bint idents_differ      # and whether they tell packets from each other
-    bint numbered           # and count the packets of this direction: see unseen.pxd
+    bint numbered           # and count the packets of this direction: see tail_loss.pxd
     bint bare               # the latest packet had no payload
     uint32_t unseen         # packets missing before the latest one
     int64_t silence         # before that, where some are missing
@@ -280,11 +280,11 @@ cdef struct Connection:
     int64_t events_seen
     int64_t events_lost     # of these, beyond the limit
     uint32_t encapsulation  # of the first packet that came through tunnels; see Segment
-    void* dialog            # what the rooms above keep for this connection
+    void* kafka            # what the rooms above keep for this connection
 
 cdef struct StreamSink:
     void* context
-    void (*bytes)(void* context, Connection* connection, int direction, Arrival* arrival, Octets data) noexcept nogil
+    void (*bytes)(void* context, Connection* connection, int direction, Arrival* arrival, Span data) noexcept nogil
     void (*gap)(void* context, Connection* connection, int direction, Arrival* arrival, int64_t num, int cause) noexcept nogil
     void (*dropped)(void* context, int64_t capture, int cause, int64_t num) noexcept nogil
     void (*ended)(void* context, Connection* connection) noexcept nogil
@@ -314,7 +314,7 @@ cdef struct Streams:
     int64_t ordinal         # of the current packet, counted over all captures from 1; the caller that hands segments in sets it
     int64_t capture
     int64_t seen_at         # number of the place where the capture was taken: a connection continues in captures of one place only
-    int64_t held_total
+    int64_t reorder_total
     int64_t event_rooms     # connections with room for events
     int64_t now             # time of the latest segment, or NO_TIME
     int64_t latest          # time of any so far
@@ -338,7 +338,7 @@ cdef void note_icmp_error(void* opaque, Segment* quoted, int error, const uint8_
 cdef void adopt_connection(Streams* streams, Connection* connection) noexcept nogil
 cdef void drop_events(Streams* streams, Connection* connection) noexcept nogil
 cdef inline int64_t connections_bytes(Streams* streams) noexcept nogil:
-    return (streams.held_total + streams.num * <int64_t>sizeof(Connection)
+    return (streams.reorder_total + streams.num * <int64_t>sizeof(Connection)
             + streams.event_rooms * <int64_t>(EVENTS * sizeof(TcpEvent)))
 
 cdef void begin_connection(Streams* streams, Connection* connection) noexcept nogil

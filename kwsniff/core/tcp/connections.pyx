@@ -23,8 +23,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
-from kwsniff.core.declared cimport END_OPEN, ICMP_ERROR_NONE, ICMP_ERROR_TOO_BIG
-from kwsniff.core.octets.hash cimport mix
+from kwsniff.core.declared cimport ENDING_OPEN, ICMP_ERROR_NONE, ICMP_ERROR_TOO_BIG
+from kwsniff.core.bytes.hash cimport mix
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_SYN, Segment
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
 
@@ -222,7 +222,7 @@ cdef void begin_connection(Streams* streams, Connection* connection) noexcept no
     connection.direction[0].round_trip = -1
     connection.direction[1].round_trip = -1
     connection.opener = -1
-    connection.end = END_OPEN
+    connection.end = ENDING_OPEN
     connection.packets = 0
     connection.first_time = NO_TIME
     connection.last_time = NO_TIME
@@ -251,7 +251,7 @@ cdef void begin_connection(Streams* streams, Connection* connection) noexcept no
     connection.num_events = 0
     connection.events_seen = 0
     connection.events_lost = 0
-    connection.dialog = NULL
+    connection.kafka = NULL
 
 
 cdef void grow_buckets(Streams* streams) noexcept nogil:

@@ -17,17 +17,17 @@ from libc.stdlib cimport free
 
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.declared cimport TCP_EVENT_RETRANSMISSION
-from kwsniff.core.octets.octets cimport Octets, drop, keep, make_octets
+from kwsniff.core.bytes.span cimport Span, drop, keep, make_span
 from kwsniff.core.tcp.connections cimport (
-    DROP_RETRANSMITTED, GAP_CUT, GAP_LOST, ODD_CONFLICT, Arrival, Connection, Direction, Held, Streams,
+    DROP_RETRANSMITTED, GAP_CUT, GAP_LOST, ODD_CONFLICT, Arrival, Connection, Direction, QueuedSegment, Streams,
 )
-from kwsniff.core.tcp.held cimport unhold_first
+from kwsniff.core.tcp.reorder_queue cimport unhold_first
 from kwsniff.core.tcp.progress cimport WINDOW
-from kwsniff.core.tcp.recent cimport differs, remember
-from kwsniff.core.tcp.repairs cimport tell_event
+from kwsniff.core.tcp.overlap cimport differs, remember
+from kwsniff.core.tcp.retransmissions cimport tell_event
 from kwsniff.core.tcp.resets cimport is_behind_reset, waits_behind_reset
 from kwsniff.core.tcp.segments cimport distance
-from kwsniff.core.tcp.selective cimport judge_hole, never_came
+from kwsniff.core.tcp.sack cimport judge_hole, never_came
 
 
 cdef inline void drop_payload(Streams* streams, Arrival* arrival, int cause, size_t num) noexcept nogil:
@@ -35,7 +35,7 @@ cdef inline void drop_payload(Streams* streams, Arrival* arrival, int cause, siz
         streams.sink.dropped(streams.sink.context, arrival.capture, cause, <int64_t>num)
 
 
-cdef inline void deliver(Streams* streams, Connection* connection, int sender, Octets payload, uint32_t length,
+cdef inline void deliver(Streams* streams, Connection* connection, int sender, Span payload, uint32_t length,
                   Arrival* arrival) noexcept nogil:
     """Hands `payload` on as the next bytes of the stream, and what is missing of `length` as a gap. While a sink
     runs, `offset` is the position of the first byte it is handed."""
@@ -55,64 +55,64 @@ cdef inline void deliver(Streams* streams, Connection* connection, int sender, O
         own.offset += <int64_t>(length - payload.num)
 
 
-cdef inline void deliver_held(Streams* streams, Connection* connection, int sender, bint given_up) noexcept nogil:
+cdef inline void deliver_queued(Streams* streams, Connection* connection, int sender, bint given_up) noexcept nogil:
     """Hands on every held segment that the stream has reached, by itself or because a hole was given up."""
     cdef Direction* own = &connection.direction[sender]
     cdef Direction* other = &connection.direction[1 - sender]
-    while own.held != NULL and not connection.ended and distance(own.held.seq, own.next_seq) <= 0:
-        if waits_behind_reset(connection) and is_behind_reset(own, own.held.seq, own.held.length):
+    while own.queued != NULL and not connection.ended and distance(own.queued.seq, own.next_seq) <= 0:
+        if waits_behind_reset(connection) and is_behind_reset(own, own.queued.seq, own.queued.length):
             break
-        if given_up and own.held.arrival.acked > other.offset and not other.catching_up:
+        if given_up and own.queued.arrival.acked > other.offset and not other.catching_up:
             own.catching_up = True
-            catch_up(streams, connection, 1 - sender, own.held.arrival.acked)
+            catch_up(streams, connection, 1 - sender, own.queued.arrival.acked)
             own.catching_up = False
         deliver_first(streams, connection, sender)
-    if own.held != NULL and (not own.mending or own.held.arrival.time > own.hole_since):
-        own.hole_since = own.held.arrival.time
+    if own.queued != NULL and (not own.mending or own.queued.arrival.time > own.hole_since):
+        own.hole_since = own.queued.arrival.time
     own.mending = False
     own.evidence_at = 0
-    if given_up and not other.catching_up and not other.beginning and other.held != NULL and distance(other.held.seq, other.next_seq) <= 0:
-        deliver_held(streams, connection, 1 - sender, False)
+    if given_up and not other.catching_up and not other.beginning and other.queued != NULL and distance(other.queued.seq, other.next_seq) <= 0:
+        deliver_queued(streams, connection, 1 - sender, False)
 
 
 cdef inline void deliver_first(Streams* streams, Connection* connection, int sender) noexcept nogil:
     """Hands on the first held segment, which the stream has reached."""
     cdef Direction* own = &connection.direction[sender]
-    cdef Held* held = unhold_first(streams, own)
-    cdef uint32_t repeated = own.next_seq - held.seq
+    cdef QueuedSegment* queued = unhold_first(streams, own)
+    cdef uint32_t repeated = own.next_seq - queued.seq
     if own.mending and streams.now != NO_TIME:
         # Times may go back in a capture: what is handed on now was there neither before itself nor before what it follows.
-        if streams.now > held.arrival.ready:
-            held.arrival.ready = streams.now
-        if own.held_ready > held.arrival.ready:
-            held.arrival.ready = own.held_ready
-        held.arrival.mended = own.mended
-        held.arrival.retransmissions = own.retransmissions + connection.direction[1 - sender].retransmissions
-    elif held.arrival.ready != NO_TIME and own.held_ready > held.arrival.ready:
+        if streams.now > queued.arrival.ready:
+            queued.arrival.ready = streams.now
+        if own.queue_ready > queued.arrival.ready:
+            queued.arrival.ready = own.queue_ready
+        queued.arrival.mended = own.mended
+        queued.arrival.retransmissions = own.retransmissions + connection.direction[1 - sender].retransmissions
+    elif queued.arrival.ready != NO_TIME and own.queue_ready > queued.arrival.ready:
         # A hole before it was given up, another one was not: what it follows came later than itself.
-        held.arrival.mended += own.held_ready - held.arrival.ready
-        held.arrival.ready = own.held_ready
+        queued.arrival.mended += own.queue_ready - queued.arrival.ready
+        queued.arrival.ready = own.queue_ready
     if repeated:
         tell_event(streams, connection, TCP_EVENT_RETRANSMISSION, sender, sender, own.offset - repeated,
-                   repeated if repeated < held.length else held.length, -1, held.arrival.time, held.arrival.frame,
-                   held.arrival.capture)
-    if repeated >= held.length:
-        own.retransmitted += held.length
-        own.retransmissions += not held.is_rest and not held.is_again
-        if differs(own, held.seq, make_octets(held.data, held.captured)):
-            streams.sink.oddity(streams.sink.context, connection, sender, &held.arrival, ODD_CONFLICT, held.length)
-        drop_payload(streams, &held.arrival, DROP_RETRANSMITTED, held.captured)
+                   repeated if repeated < queued.length else queued.length, -1, queued.arrival.time, queued.arrival.frame,
+                   queued.arrival.capture)
+    if repeated >= queued.length:
+        own.retransmitted += queued.length
+        own.retransmissions += not queued.is_rest and not queued.is_again
+        if differs(own, queued.seq, make_span(queued.data, queued.captured)):
+            streams.sink.oddity(streams.sink.context, connection, sender, &queued.arrival, ODD_CONFLICT, queued.length)
+        drop_payload(streams, &queued.arrival, DROP_RETRANSMITTED, queued.captured)
     else:
         own.retransmitted += repeated
-        if repeated and differs(own, held.seq, keep(make_octets(held.data, held.captured), repeated)):
-            streams.sink.oddity(streams.sink.context, connection, sender, &held.arrival, ODD_CONFLICT, repeated)
-        drop_payload(streams, &held.arrival, DROP_RETRANSMITTED, repeated if repeated < held.captured else held.captured)
+        if repeated and differs(own, queued.seq, keep(make_span(queued.data, queued.captured), repeated)):
+            streams.sink.oddity(streams.sink.context, connection, sender, &queued.arrival, ODD_CONFLICT, repeated)
+        drop_payload(streams, &queued.arrival, DROP_RETRANSMITTED, repeated if repeated < queued.captured else queued.captured)
         if repeated == 0:
-            remember(own, held.seq, held.length, make_octets(held.data, held.captured))
-        own.held_ready = held.arrival.ready
-        deliver(streams, connection, sender, drop(make_octets(held.data, held.captured), repeated),
-                held.length - repeated, &held.arrival)
-    free(held)
+            remember(own, queued.seq, queued.length, make_span(queued.data, queued.captured))
+        own.queue_ready = queued.arrival.ready
+        deliver(streams, connection, sender, drop(make_span(queued.data, queued.captured), repeated),
+                queued.length - repeated, &queued.arrival)
+    free(queued)
 
 
 cdef inline void catch_up(Streams* streams, Connection* connection, int sender, int64_t acked) noexcept nogil:
@@ -120,12 +120,12 @@ cdef inline void catch_up(Streams* streams, Connection* connection, int sender, 
     cdef Direction* own = &connection.direction[sender]
     cdef int64_t ahead
     own.beginning = False
-    while own.held != NULL and own.offset < acked and not connection.ended:
-        ahead = distance(own.held.seq, own.next_seq)
+    while own.queued != NULL and own.offset < acked and not connection.ended:
+        ahead = distance(own.queued.seq, own.next_seq)
         if ahead > 0:
             if ahead > acked - own.offset:
                 ahead = acked - own.offset
-            declare_gap(streams, connection, sender, own.next_seq + <uint32_t>ahead, &own.held.arrival)
+            declare_gap(streams, connection, sender, own.next_seq + <uint32_t>ahead, &own.queued.arrival)
         else:
             deliver_first(streams, connection, sender)
 
@@ -149,11 +149,11 @@ cdef inline void declare_gap(Streams* streams, Connection* connection, int sende
         own.offset += num
 
 
-cdef inline void drain_held(Streams* streams, Connection* connection, int sender) noexcept nogil:
+cdef inline void drain_queue(Streams* streams, Connection* connection, int sender) noexcept nogil:
     """Hands on everything held, with gaps where bytes are missing."""
     cdef Direction* own = &connection.direction[sender]
     own.beginning = False
-    while own.held != NULL and not connection.ended:
-        if distance(own.held.seq, own.next_seq) > 0:
-            declare_gap(streams, connection, sender, own.held.seq, &own.held.arrival)
-        deliver_held(streams, connection, sender, True)
+    while own.queued != NULL and not connection.ended:
+        if distance(own.queued.seq, own.next_seq) > 0:
+            declare_gap(streams, connection, sender, own.queued.seq, &own.queued.arrival)
+        deliver_queued(streams, connection, sender, True)

@@ -14,16 +14,16 @@ Source: RFC 9293 3.4, 3.6.
 
 from libc.stdint cimport uint32_t
 
-from kwsniff.core.declared cimport END_FIN, END_RESET, TCP_EVENT_REFUSED, TCP_EVENT_RESET
+from kwsniff.core.declared cimport ENDING_FIN, ENDING_RESET, TCP_EVENT_REFUSED, TCP_EVENT_RESET
 from kwsniff.core.tcp.arrivals cimport latest_arrival
 from kwsniff.core.tcp.connections cimport Arrival, Connection, Direction, Streams, drop_events, mark_ended, unlink_reset
-from kwsniff.core.tcp.delivery cimport declare_gap, drain_held
+from kwsniff.core.tcp.delivery cimport declare_gap, drain_queue
 from kwsniff.core.tcp.handshakes cimport pass_over_syn
 from kwsniff.core.tcp.progress cimport WINDOW, furthest
-from kwsniff.core.tcp.repairs cimport end_repeated_acks, tell_event
+from kwsniff.core.tcp.retransmissions cimport end_repeated_acks, tell_event
 from kwsniff.core.tcp.resets cimport drop_behind_reset, waits_behind_reset
 from kwsniff.core.tcp.segments cimport distance
-from kwsniff.core.tcp.strays cimport is_at_fin, pass_over_held
+from kwsniff.core.tcp.window_check cimport is_at_fin, skip_queued
 
 
 cdef void settle_tail(Streams* streams, Connection* connection, int sender) noexcept nogil:
@@ -64,8 +64,8 @@ cdef void end_connection(Streams* streams, Connection* connection, int why) noex
         drop_behind_reset(streams, connection, 1)
     for i in range(2):
         if is_at_fin(&connection.direction[i]):
-            pass_over_held(streams, connection, i, NULL, connection.direction[i].fin_seq)
-        drain_held(streams, connection, i)
+            skip_queued(streams, connection, i, NULL, connection.direction[i].fin_seq)
+        drain_queue(streams, connection, i)
     settle_tail(streams, connection, 0)
     settle_tail(streams, connection, 1)
     if connection.ended:
@@ -75,17 +75,17 @@ cdef void end_connection(Streams* streams, Connection* connection, int why) noex
             arrival = latest_arrival(connection)
             pass_over_syn(streams, connection, i, &arrival)
     if connection.reset_by >= 0:
-        why = END_RESET
+        why = ENDING_RESET
         unlink_reset(streams, connection)
-    elif connection.direction[0].fin and connection.direction[1].fin and why != END_RESET:
-        why = END_FIN           # its last acknowledgement may not have been seen
+    elif connection.direction[0].fin and connection.direction[1].fin and why != ENDING_RESET:
+        why = ENDING_FIN           # its last acknowledgement may not have been seen
     end_repeated_acks(streams, connection, 0)
     end_repeated_acks(streams, connection, 1)
-    if why == END_RESET and connection.reset_sender >= 0:
+    if why == ENDING_RESET and connection.reset_sender >= 0:
         tell_event(streams, connection, TCP_EVENT_REFUSED if connection.refused else TCP_EVENT_RESET, connection.reset_sender, -1,
                    -1, -1, -1, connection.reset_at, connection.reset_frame, connection.reset_capture)
     mark_ended(streams, connection, True)
     connection.end = why
     streams.sink.ended(streams.sink.context, connection)
     drop_events(streams, connection)
-    connection.dialog = NULL
+    connection.kafka = NULL

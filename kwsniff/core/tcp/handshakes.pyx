@@ -18,8 +18,8 @@ from libc.stdint cimport uint32_t
 from kwsniff.core.declared cimport TCP_EVENT_SYN_AGAIN
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_SYN, Segment
 from kwsniff.core.tcp.connections cimport ODD_HANDSHAKE, Arrival, Connection, Direction, Streams, begin_connection
-from kwsniff.core.tcp.copies cimport is_copy
-from kwsniff.core.tcp.repairs cimport tell_event, time_segment
+from kwsniff.core.tcp.duplicates cimport is_copy
+from kwsniff.core.tcp.retransmissions cimport tell_event, time_segment
 from kwsniff.core.tcp.segments cimport distance
 
 

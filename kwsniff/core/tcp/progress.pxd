@@ -29,8 +29,8 @@ cdef inline uint32_t furthest(Direction* own) noexcept nogil:
     """The highest number that is known of this direction."""
     cdef uint32_t to_seq = own.next_seq if own.known else own.acked
     cdef uint32_t i
-    if own.held_last != NULL and distance(own.held_last.seq + own.held_last.length, to_seq) > 0:
-        to_seq = own.held_last.seq + own.held_last.length
+    if own.queue_last != NULL and distance(own.queue_last.seq + own.queue_last.length, to_seq) > 0:
+        to_seq = own.queue_last.seq + own.queue_last.length
     if own.sent_known and distance(own.sent, to_seq) > 0:
         to_seq = own.sent
     if own.acked_known and distance(own.acked, to_seq) > 0:

@@ -22,13 +22,13 @@ Source: RFC 9293 3.5.3, 3.10.7; RFC 5961 3; RFC 6864 (identification); RFC 7323 
 from libc.stdint cimport int32_t, uint32_t
 from libc.stdlib cimport free
 
-from kwsniff.core.declared cimport END_RESET
+from kwsniff.core.declared cimport ENDING_RESET
 from kwsniff.core.capture.packets cimport TCP_ACK, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.tcp.connections cimport (
-    DROP_AFTER_END, ODD_AFTER_END, ODD_RESET_TAKEN_BACK, Arrival, Connection, Direction, Held, ResetMarks, Streams,
+    DROP_AFTER_END, ODD_AFTER_END, ODD_RESET_TAKEN_BACK, Arrival, Connection, Direction, QueuedSegment, ResetMarks, Streams,
     unlink_reset,
 )
-from kwsniff.core.tcp.held cimport held_to, unhold_next
+from kwsniff.core.tcp.reorder_queue cimport held_to, unhold_next
 from kwsniff.core.tcp.progress cimport LEAST_WINDOW, WINDOW, furthest
 from kwsniff.core.tcp.segments cimport distance
 
@@ -71,7 +71,7 @@ cdef bint goes_on_after_reset(Connection* connection, int sender, Segment* segme
     """Whether this acknowledges what was sent behind the reset: a receiver that took it answers nothing more."""
     cdef Direction* own = &connection.direction[sender]
     cdef Direction* other = &connection.direction[1 - sender]
-    if connection.end != END_RESET or segment.flags & (TCP_RST | TCP_SYN):
+    if connection.end != ENDING_RESET or segment.flags & (TCP_RST | TCP_SYN):
         return False
     if segment.length and 0 < distance(segment.seq + segment.length, own.at_reset) <= WINDOW:
         own.sent = segment.seq + segment.length
@@ -87,8 +87,8 @@ cdef bint doubt_reset(Streams* streams, Connection* connection, int sender, Segm
     cdef int by = connection.reset_by
     cdef Direction* own = &connection.direction[sender]
     cdef Direction* other = &connection.direction[1 - sender]
-    cdef bint seen = (waits_behind_reset(connection) and other.held_last != NULL
-                      and is_behind_reset(other, other.held_last.seq, other.held_last.length))
+    cdef bint seen = (waits_behind_reset(connection) and other.queue_last != NULL
+                      and is_behind_reset(other, other.queue_last.seq, other.queue_last.length))
     if not segment.flags & TCP_ACK or distance(segment.ack, other.at_reset) <= 0:
         return False
     # An acknowledgement alone may be of segments before the reset that the capture has not.
@@ -120,17 +120,17 @@ cdef inline void forget_behind_reset(Direction* own) noexcept nogil:
 cdef void drop_behind_reset(Streams* streams, Connection* connection, int sender) noexcept nogil:
     """Nothing contradicted the reset: what was sent after it had no receiver."""
     cdef Direction* own = &connection.direction[sender]
-    cdef Held* before = NULL
-    cdef Held* held = own.held
+    cdef QueuedSegment* before = NULL
+    cdef QueuedSegment* queued = own.queued
     cdef uint32_t end = furthest(own)
     own.goes_on_unseen = own.known and distance(end, held_to(own)) > (own.fin and end == own.fin_seq + 1)
     forget_behind_reset(own)
-    while held != NULL:
-        if is_behind_reset(own, held.seq, held.length):
+    while queued != NULL:
+        if is_behind_reset(own, queued.seq, queued.length):
             unhold_next(streams, own, before)
-            streams.sink.dropped(streams.sink.context, held.arrival.capture, DROP_AFTER_END, held.captured)
-            streams.sink.oddity(streams.sink.context, connection, sender, &held.arrival, ODD_AFTER_END, held.length)
-            free(held)
+            streams.sink.dropped(streams.sink.context, queued.arrival.capture, DROP_AFTER_END, queued.captured)
+            streams.sink.oddity(streams.sink.context, connection, sender, &queued.arrival, ODD_AFTER_END, queued.length)
+            free(queued)
         else:
-            before = held
-        held = before.next if before != NULL else own.held
+            before = queued
+        queued = before.next if before != NULL else own.queued

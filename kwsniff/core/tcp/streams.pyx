@@ -4,7 +4,7 @@
 Rules
   1. Sequence numbers are compared by signed 32-bit difference (RFC 9293 3.4); a stream position is a 64-bit count.
   2. The first copy of a byte wins. What a retransmission repeats is counted, not delivered again.
-  3. A hole is waited for until the receiver has acknowledged it and `gap_patience` more packets went by (a capture
+  3. A hole is waited for until the receiver has acknowledged it and `reorder_packets` more packets went by (a capture
      may record packets a little out of order), until a named limit is reached, or until the connection ends.
      Then it is delivered as a gap, and the stream continues after it.
   4. Memory held for out-of-order segments is bounded per direction and in all; connections are bounded: those
@@ -18,8 +18,8 @@ Rules
      endings.pyx says.
   9. Resets count where their receiver would take them (resets.pyx); what comes behind one is held until other packets
      disprove it. A SYN in the middle of a connection counts from its SYN+ACK, or the segment behind it, on (handshakes.pyx).
- 10. Copies of a packet (copies.pyx) are counted and change nothing.
- 11. What a receiver acknowledged out of order (selective.pxd) was on the wire, too, wherever its acknowledgements end.
+ 10. Copies of a packet (duplicates.pyx) are counted and change nothing.
+ 11. What a receiver acknowledged out of order (sack.pxd) was on the wire, too, wherever its acknowledgements end.
  12. Nothing here knows what the bytes mean.
  13. Where analyzers follow connections beside each other, every one hears the time of every packet, so that each ends
      its own when one analyzer of all had; `place` says where that is, `alone` that it may have been elsewhere.
@@ -29,28 +29,28 @@ Rules
              ^ offset (64-bit)
 
 A connection without a handshake begins, in each direction, at the number that a segment without payload showed, or at the
-lowest payload byte of the first packets: until its receiver acknowledges more, or `gap_patience` packets went by.
+lowest payload byte of the first packets: until its receiver acknowledges more, or `reorder_packets` packets went by.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from kwsniff.core.declared cimport END_EVICTED, END_FIN, END_OPEN, END_RESET, END_REUSED
+from kwsniff.core.declared cimport ENDING_EVICTED, ENDING_FIN, ENDING_OPEN, ENDING_RESET, ENDING_REUSED
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
-from kwsniff.core.octets.octets cimport drop, keep
+from kwsniff.core.bytes.span cimport drop, keep
 from kwsniff.core.tcp.acknowledgements cimport take_ack
 from kwsniff.core.tcp.arrivals cimport begin_arrival, latest_arrival
-from kwsniff.core.tcp.beginnings cimport begin_earlier, begin_stream, drop_keep_alives
+from kwsniff.core.tcp.midstream cimport begin_earlier, begin_stream, drop_keep_alives
 from kwsniff.core.tcp.connections cimport *
-from kwsniff.core.tcp.copies cimport is_copy, remember_packet
+from kwsniff.core.tcp.duplicates cimport is_copy, remember_packet
 from kwsniff.core.tcp.handshakes cimport begin_behind_syn, goes_on_elsewhere, opens_anew, pass_over_syn, take_syn
-from kwsniff.core.tcp.delivery cimport declare_gap, deliver, deliver_held, drain_held, drop_payload
+from kwsniff.core.tcp.delivery cimport declare_gap, deliver, deliver_queued, drain_queue, drop_payload
 from kwsniff.core.tcp.endings cimport end_connection
-from kwsniff.core.tcp.held cimport drop_held, held_to, is_held, is_reached, keep_held
+from kwsniff.core.tcp.reorder_queue cimport drop_queued, held_to, is_queued, is_reached, enqueue_segment
 from kwsniff.core.tcp.progress cimport WINDOW, fits, is_keep_alive, note_sent
-from kwsniff.core.tcp.recent cimport differs, remember
-from kwsniff.core.tcp.repairs cimport (
+from kwsniff.core.tcp.overlap cimport differs, remember
+from kwsniff.core.tcp.retransmissions cimport (
     note_again, note_mended, note_window, tell_again, time_segment,
     was_lost, zero_window_until,
 )
@@ -59,7 +59,7 @@ from kwsniff.core.tcp.resets cimport (
     waits_behind_reset,
 )
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
-from kwsniff.core.tcp.strays cimport doubt
+from kwsniff.core.tcp.window_check cimport doubt
 
 cdef enum:
     STRANGE_SEGMENTS = 3        # this number in a row outside the window: it is the stream that moved
@@ -92,8 +92,8 @@ cdef void free_connections(Streams* streams, Connection* connection) noexcept no
     cdef Connection* newer
     while connection != NULL:
         newer = connection.newer
-        drop_held(streams, &connection.direction[0])
-        drop_held(streams, &connection.direction[1])
+        drop_queued(streams, &connection.direction[0])
+        drop_queued(streams, &connection.direction[1])
         drop_events(streams, connection)
         free(connection)
         connection = newer
@@ -105,7 +105,7 @@ cdef void end_streams(Streams* streams) noexcept nogil:
     drop_silent(streams, streams.now, NULL)
     while streams.open.oldest != NULL:
         streams.place[1] = streams.open.oldest.touched
-        end_connection(streams, streams.open.oldest, END_OPEN)
+        end_connection(streams, streams.open.oldest, ENDING_OPEN)
 
 
 # -- taking segments --------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
         begin_connection(streams, connection)
     else:
         if is_reset(connection, segment.time):
-            end_connection(streams, connection, END_RESET)
+            end_connection(streams, connection, ENDING_RESET)
         if segment.flags & TCP_SYN and opens_anew(connection, segment, sender):
             begin_again(streams, connection)
     drop_silent(streams, segment.time, connection)
@@ -186,7 +186,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
         take_ack(streams, connection, sender, segment, &arrival)
         if other.beginning and distance(other.acked, other.next_seq) > 0:
             settle_beginning(streams, connection, 1 - sender)
-    if own.beginning and connection.packets - own.begun_at >= streams.limits.gap_patience:
+    if own.beginning and connection.packets - own.begun_at >= streams.limits.reorder_packets:
         settle_beginning(streams, connection, sender)
     if segment.length and is_keep_alive(own, segment):
         drop_payload(streams, &arrival, DROP_KEEP_ALIVE, segment.payload.num)
@@ -200,7 +200,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
         note_sent(own, segment, segment.seq)
     if connection.direction[1 - sender].acked_known and not connection.ended:
         check_patience(streams, connection, 1 - sender, &arrival)
-    if own.held != NULL:
+    if own.queued != NULL:
         check_patience(streams, connection, sender, &arrival)
     if segment.flags & TCP_FIN and not connection.ended:
         take_fin(connection, own, segment, sender)
@@ -209,7 +209,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     if connection.reset_by >= 0 and doubt_reset(streams, connection, sender, segment, &arrival):
         for i in range(2):
             if is_reached(&connection.direction[i]) and not connection.ended:
-                deliver_held(streams, connection, i, True)
+                deliver_queued(streams, connection, i, True)
     close_if_done(streams, connection)
 
 
@@ -232,7 +232,7 @@ cdef inline void note_time(Streams* streams, int64_t time) noexcept nogil:
 cdef inline void end_resets(Streams* streams, int64_t time) noexcept nogil:
     while streams.first_reset != NULL and is_reset(streams.first_reset, time):
         streams.place[1] = <int64_t>PLACE_RESETS + streams.first_reset.reset_touched
-        end_connection(streams, streams.first_reset, END_RESET)
+        end_connection(streams, streams.first_reset, ENDING_RESET)
 
 
 cdef inline bint silent_too_long(Streams* streams, Connection* connection, int64_t time) noexcept nogil:
@@ -277,7 +277,7 @@ cdef void give_up(Streams* streams, Connection* connection) noexcept nogil:
     if connection.reset_by < 0:
         arrival = latest_arrival(connection)
         streams.sink.oddity(streams.sink.context, connection, 0, &arrival, ODD_EVICTED, connection.packets)
-    end_connection(streams, connection, END_EVICTED)
+    end_connection(streams, connection, ENDING_EVICTED)
 
 
 cdef void begin_again(Streams* streams, Connection* connection) noexcept nogil:
@@ -285,7 +285,7 @@ cdef void begin_again(Streams* streams, Connection* connection) noexcept nogil:
     cdef bint[2] with_syn = [connection.direction[0].other_syn, connection.direction[1].other_syn]
     connection.direction[0].other_syn = False
     connection.direction[1].other_syn = False
-    end_connection(streams, connection, END_REUSED)
+    end_connection(streams, connection, ENDING_REUSED)
     connection.direction[0].other_syn = with_syn[0]
     connection.direction[1].other_syn = with_syn[1]
     begin_behind_syn(streams, connection)
@@ -338,13 +338,13 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
             settle_beginning(streams, connection, i)
         connection.direction[i].at_reset = end_of(&connection.direction[i])
     if own.fin and other.fin:
-        end_connection(streams, connection, END_FIN)
+        end_connection(streams, connection, ENDING_FIN)
     elif not own.known or ahead <= 0 and (not other.known or connection.reset_by >= 0 or is_told_whole(own, other)):
         # Who acknowledged something was accepted, though the capture may have lost with what. So was who is reset with
         # another number than a SYN has to be: 0, with an acknowledgement (RFC 9293 3.10.7.1).
         connection.refused = (sender != connection.opener and other.syn and not own.syn and not own.acked_known
                               and segment.flags & TCP_ACK and segment.seq == 0)
-        end_connection(streams, connection, END_RESET)
+        end_connection(streams, connection, ENDING_RESET)
     elif connection.reset_by < 0:
         connection.reset_by = sender
         connection.reset_ahead = ahead if ahead > 0 else 0
@@ -355,7 +355,7 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
 cdef void settle_beginning(Streams* streams, Connection* connection, int sender) noexcept nogil:
     connection.direction[sender].beginning = False
     drop_keep_alives(streams, &connection.direction[sender], &connection.direction[1 - sender])
-    deliver_held(streams, connection, sender, True)
+    deliver_queued(streams, connection, sender, True)
 
 
 cdef void take_fin(Connection* connection, Direction* own, Segment* segment, int sender) noexcept nogil:
@@ -402,11 +402,11 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
         time_segment(own, segment, segment.length)
         if was_lost(own, &connection.direction[1 - sender], segment):
             take_lost(streams, connection, sender, segment, arrival)
-        if own.held != NULL:
+        if own.queued != NULL:
             note_mended(own, segment, arrival)
         deliver(streams, connection, sender, segment.payload, segment.length, arrival)
-        if own.held != NULL:
-            deliver_held(streams, connection, sender, False)
+        if own.queued != NULL:
+            deliver_queued(streams, connection, sender, False)
         return
     if ahead < -WINDOW or ahead > WINDOW:
         streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_OUT_OF_WINDOW, ahead)
@@ -431,11 +431,11 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_OVERLAP, repeated)
     if differs(own, segment.seq, keep(segment.payload, repeated)):
         streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_CONFLICT, repeated)
-    if own.held != NULL:
+    if own.queued != NULL:
         note_mended(own, segment, arrival)
     deliver(streams, connection, sender, drop(segment.payload, repeated), segment.length - repeated, arrival)
-    if own.held != NULL:
-        deliver_held(streams, connection, sender, False)
+    if own.queued != NULL:
+        deliver_queued(streams, connection, sender, False)
 
 
 cdef void take_lost(Streams* streams, Connection* connection, int sender, Segment* segment,
@@ -486,7 +486,7 @@ cdef void rebase(Streams* streams, Connection* connection, int sender, Segment* 
                  Arrival* arrival) noexcept nogil:
     cdef Direction* own = &connection.direction[sender]
     own.strange = 0
-    drain_held(streams, connection, sender)
+    drain_queue(streams, connection, sender)
     if connection.ended:
         return
     streams.sink.gap(streams.sink.context, connection, sender, arrival, -1, GAP_LOST)
@@ -501,22 +501,22 @@ cdef void hold(Streams* streams, Connection* connection, int sender, Segment* se
                Arrival* arrival) noexcept nogil:
     cdef Direction* own = &connection.direction[sender]
     cdef bint is_again
-    if (own.held_bytes + segment.length > streams.limits.held_bytes
-            or own.held_num >= streams.limits.held_segments
-            or streams.held_total + segment.length > streams.limits.held_bytes_total):
+    if (own.reorder_bytes + segment.length > streams.limits.reorder_bytes
+            or own.reorder_num >= streams.limits.reorder_segments
+            or streams.reorder_total + segment.length > streams.limits.reorder_bytes_total):
         if waits_behind_reset(connection):
-            end_connection(streams, connection, END_RESET)
+            end_connection(streams, connection, ENDING_RESET)
             drop_payload(streams, arrival, DROP_AFTER_END, segment.payload.num)
             streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_AFTER_END, segment.length)
             return
-        streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_HELD_LIMIT, own.held_bytes)
-        drain_held(streams, connection, sender)
+        streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_HELD_LIMIT, own.reorder_bytes)
+        drain_queue(streams, connection, sender)
         if not connection.ended:
             take_payload_after_drain(streams, connection, sender, segment, arrival)
         return
-    is_again = segment.length > 1 and is_held(own, segment.seq, segment.length)
+    is_again = segment.length > 1 and is_queued(own, segment.seq, segment.length)
     own.retransmissions += is_again
-    drop_payload(streams, arrival, DROP_NO_MEMORY, keep_held(streams, own, segment, arrival, is_again))
+    drop_payload(streams, arrival, DROP_NO_MEMORY, enqueue_segment(streams, own, segment, arrival, is_again))
 
 
 cdef void take_payload_after_drain(Streams* streams, Connection* connection, int sender, Segment* segment,
@@ -551,12 +551,12 @@ cdef inline void check_patience(Streams* streams, Connection* connection, int se
     if own.evidence_at == 0:
         own.evidence_at = connection.packets
         return
-    if connection.packets - own.evidence_at < streams.limits.gap_patience:
+    if connection.packets - own.evidence_at < streams.limits.reorder_packets:
         return
-    if own.held != NULL and distance(to_seq, own.held.seq) > 0:
-        to_seq = own.held.seq
+    if own.queued != NULL and distance(to_seq, own.queued.seq) > 0:
+        to_seq = own.queued.seq
     declare_gap(streams, connection, sender, to_seq, arrival)
-    deliver_held(streams, connection, sender, True)
+    deliver_queued(streams, connection, sender, True)
 
 
 # -- ending connections -----------------------------------------------------------------------------------------
@@ -571,7 +571,7 @@ cdef inline void close_if_done(Streams* streams, Connection* connection) noexcep
         if own.fin and own.known and distance(own.next_seq, own.fin_seq) >= 0:
             own.fin_done = True
     if closed_by(&connection.direction[0]) and closed_by(&connection.direction[1]):
-        end_connection(streams, connection, END_FIN)
+        end_connection(streams, connection, ENDING_FIN)
 
 
 cdef inline bint closed_by(Direction* own) noexcept nogil:

@@ -1,8 +1,8 @@
 # cython: language_level=3
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from kwsniff.core.octets.buffer cimport Buffer
-from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.bytes.buffer cimport Buffer
+from kwsniff.core.bytes.span cimport Span
 from kwsniff.core.tls.records cimport Records
 
 cdef enum HelloState:
@@ -43,15 +43,15 @@ cdef struct Hello:
     bint resumed                # the broker took what the client asked for
 
 cdef Hello* make_hello() noexcept nogil
-cdef void take_hello(Hello* hello, int direction, Octets data) noexcept nogil
-cdef void take_clear_messages(Hello* hello, Octets record) noexcept nogil
-cdef void take_opened_alert(Hello* hello, int direction, Octets data) noexcept nogil
+cdef void take_hello(Hello* hello, int direction, Span data) noexcept nogil
+cdef void take_clear_messages(Hello* hello, Span record) noexcept nogil
+cdef void take_opened_alert(Hello* hello, int direction, Span data) noexcept nogil
 cdef void end_hello(Hello* hello, int direction) noexcept nogil
 cdef void free_hello(Hello* hello) noexcept nogil
-cdef bint may_be_alert(Octets data) noexcept nogil
-cdef int read_alert(Octets data) noexcept nogil
-cdef Octets version_text(Hello* hello, uint8_t* room) noexcept nogil
-cdef Octets cipher_text(Hello* hello, uint8_t* room) noexcept nogil
+cdef bint may_be_alert(Span data) noexcept nogil
+cdef int read_alert(Span data) noexcept nogil
+cdef Span version_text(Hello* hello, uint8_t* room) noexcept nogil
+cdef Span cipher_text(Hello* hello, uint8_t* room) noexcept nogil
 
 cdef inline int64_t hello_bytes(Hello* hello) noexcept nogil:
     """Memory that a hello holds."""

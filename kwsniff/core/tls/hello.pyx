@@ -22,9 +22,9 @@ Source: RFC 8446 4.1 and 5.1, RFC 5246 7.4.1, RFC 6066 3.
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-from kwsniff.core.octets.buffer cimport Buffer, append, contents, release
-from kwsniff.core.octets.hash cimport hash_octets
-from kwsniff.core.octets.octets cimport Octets, be16, be32, copy_out, drop, has, keep, make_octets, u8
+from kwsniff.core.bytes.buffer cimport Buffer, append, contents, release
+from kwsniff.core.bytes.hash cimport hash_span
+from kwsniff.core.bytes.span cimport Span, be16, be32, copy_out, drop, has, keep, make_span, u8
 from kwsniff.core.tls.records cimport ALERT_BYTES, RECORD_ALERT, RECORD_HANDSHAKE, RECORD_HEADER
 from kwsniff.core.tls.hello_texts cimport name_suite, name_version
 
@@ -64,10 +64,10 @@ cdef void free_hello(Hello* hello) noexcept nogil:
     free(hello)
 
 
-cdef void take_hello(Hello* hello, int direction, Octets data) noexcept nogil:
+cdef void take_hello(Hello* hello, int direction, Span data) noexcept nogil:
     """The next bytes that endpoint `direction` sent."""
     cdef HelloSide* side = &hello.side[direction]
-    cdef Octets part
+    cdef Span part
     while data.num and side.state == HELLO_COMES:
         if side.left == 0:
             data = read_record_header(side, data)
@@ -100,21 +100,21 @@ cdef void take_alert(Hello* hello, int direction) noexcept nogil:
         forget(side)
 
 
-cdef void take_opened_alert(Hello* hello, int direction, Octets data) noexcept nogil:
+cdef void take_opened_alert(Hello* hello, int direction, Span data) noexcept nogil:
     """The contents of an encrypted one. One that closes the connection in order says nothing (RFC 8446 6.1)."""
     if data.num == ALERT_BYTES and hello.alert < 0 and u8(data, 1) != CLOSE_NOTIFY and u8(data, 1) != USER_CANCELED:
         hello.alert = <int>u8(data, 1)
         hello.alert_by = direction
 
 
-cdef Octets read_record_header(HelloSide* side, Octets data) noexcept nogil:
+cdef Span read_record_header(HelloSide* side, Span data) noexcept nogil:
     """What follows the header; it may come in pieces."""
     while data.num and side.head_num < RECORD_HEADER:
         side.head[side.head_num] = <uint8_t>u8(data, 0)
         side.head_num += 1
         data = drop(data, 1)
     if side.head_num == RECORD_HEADER:
-        side.left = be16(make_octets(side.head, RECORD_HEADER), 3)
+        side.left = be16(make_span(side.head, RECORD_HEADER), 3)
         side.head_num = 0
         if not may_go_on(side):
             forget(side)
@@ -129,17 +129,17 @@ cdef inline bint may_go_on(HelloSide* side) noexcept nogil:
     return side.head[0] == RECORD_HANDSHAKE and 0 < side.left <= LONGEST_PLAIN
 
 
-cdef inline uint32_t message_length(Octets message) noexcept nogil:
+cdef inline uint32_t message_length(Span message) noexcept nogil:
     return be32(message, 0) & 0xFFFFFF
 
 
-cdef inline bint may_be_hello(Octets message) noexcept nogil:
+cdef inline bint may_be_hello(Span message) noexcept nogil:
     if u8(message, 0) != CLIENT_HELLO and u8(message, 0) != SERVER_HELLO:
         return False
     return message.num < MESSAGE_HEADER or message_length(message) <= MOST_BYTES
 
 
-cdef inline bint is_whole(Octets message) noexcept nogil:
+cdef inline bint is_whole(Span message) noexcept nogil:
     return message.num >= MESSAGE_HEADER and message.num - MESSAGE_HEADER >= message_length(message)
 
 
@@ -152,7 +152,7 @@ cdef void forget(HelloSide* side) noexcept nogil:
 cdef void end_hello(Hello* hello, int direction) noexcept nogil:
     """Nothing more comes, or nothing more is needed: reads what is there."""
     cdef HelloSide* side = &hello.side[direction]
-    cdef Octets message = contents(&side.message)
+    cdef Span message = contents(&side.message)
     if side.state == HELLO_COMES and message.num > MESSAGE_HEADER:
         if u8(message, 0) == CLIENT_HELLO:
             read_client_hello(hello, direction, message)
@@ -161,17 +161,17 @@ cdef void end_hello(Hello* hello, int direction) noexcept nogil:
     forget(side)
 
 
-cdef inline Octets hello_body(Octets message) noexcept nogil:
+cdef inline Span hello_body(Span message) noexcept nogil:
     return keep(drop(message, MESSAGE_HEADER), message_length(message))
 
 
-cdef inline bint begins_well(Octets body) noexcept nogil:
+cdef inline bint begins_well(Span body) noexcept nogil:
     """Version 3.x and a session id of 32 bytes at most."""
     return has(body, 0, HELLO_FIXED + 1) and u8(body, 0) == 3 and u8(body, HELLO_FIXED) <= 32
 
 
-cdef void read_client_hello(Hello* hello, int direction, Octets message) noexcept nogil:
-    cdef Octets rest = hello_body(message)
+cdef void read_client_hello(Hello* hello, int direction, Span message) noexcept nogil:
+    cdef Span rest = hello_body(message)
     cdef uint32_t num_suites
     if not begins_well(rest) or hello.client == 1 - direction:
         return
@@ -193,7 +193,7 @@ cdef void read_client_hello(Hello* hello, int direction, Octets message) noexcep
     hello.ticket_shown = mark_of(find_extension(rest, SESSION_TICKET))
 
 
-cdef void read_server_name(Octets extension, Buffer* name) noexcept nogil:
+cdef void read_server_name(Span extension, Buffer* name) noexcept nogil:
     """The one host name (RFC 6066 3: ASCII)."""
     cdef uint32_t num = be16(extension, 3)
     cdef uint32_t i
@@ -205,16 +205,16 @@ cdef void read_server_name(Octets extension, Buffer* name) noexcept nogil:
     append(name, keep(drop(extension, 5), num))
 
 
-cdef void read_server_hello(Hello* hello, int direction, Octets message) noexcept nogil:
-    cdef Octets body = hello_body(message)
-    cdef Octets rest, chosen
+cdef void read_server_hello(Hello* hello, int direction, Span message) noexcept nogil:
+    cdef Span body = hello_body(message)
+    cdef Span rest, chosen
     if not begins_well(body) or hello.client == direction:
         return
     hello.client = 1 - direction
     rest = drop(body, HELLO_FIXED + 1 + u8(body, HELLO_FIXED))
     hello.session_id_num = u8(body, HELLO_FIXED)
     copy_out(body, HELLO_FIXED + 1, hello.session_id, hello.session_id_num)
-    hello.resumed = hello.asked_id != 0 and hello.asked_id == mark_of(make_octets(hello.session_id, hello.session_id_num))
+    hello.resumed = hello.asked_id != 0 and hello.asked_id == mark_of(make_span(hello.session_id, hello.session_id_num))
     if rest.num < 2:
         return
     if hello.alert_by == direction:
@@ -234,31 +234,31 @@ cdef void read_server_hello(Hello* hello, int direction, Octets message) noexcep
     hello.encrypt_then_mac = holds_extension(drop(rest, 3), ENCRYPT_THEN_MAC)
 
 
-cdef inline uint64_t mark_of(Octets text) noexcept nogil:
+cdef inline uint64_t mark_of(Span text) noexcept nogil:
     """Of an id or a ticket; 0 for none."""
-    return hash_octets(text, 0) | 1 if text.num else 0
+    return hash_span(text, 0) | 1 if text.num else 0
 
 
-cdef void take_clear_messages(Hello* hello, Octets record) noexcept nogil:
+cdef void take_clear_messages(Hello* hello, Span record) noexcept nogil:
     """A whole record of the handshake in the clear: the ticket that the broker gives, where it begins in it."""
-    cdef Octets rest = drop(record, RECORD_HEADER)
+    cdef Span rest = drop(record, RECORD_HEADER)
     while rest.num >= MESSAGE_HEADER and has(rest, MESSAGE_HEADER, message_length(rest)):
         if u8(rest, 0) == NEW_TICKET:
             hello.ticket_given = mark_of(keep(drop(rest, MESSAGE_HEADER + TICKET_AT), be16(rest, MESSAGE_HEADER + LIFETIME)))
         rest = drop(rest, MESSAGE_HEADER + message_length(rest))
 
 
-cdef Octets find_extension(Octets rest, uint32_t wanted) noexcept nogil:
+cdef Span find_extension(Span rest, uint32_t wanted) noexcept nogil:
     """Its data; empty when it is not there, or not whole."""
-    cdef Octets found = seek_extension(rest, wanted)
+    cdef Span found = seek_extension(rest, wanted)
     return keep(drop(found, 4), be16(found, 2))
 
 
-cdef bint holds_extension(Octets rest, uint32_t wanted) noexcept nogil:
+cdef bint holds_extension(Span rest, uint32_t wanted) noexcept nogil:
     return seek_extension(rest, wanted).num > 0
 
 
-cdef Octets seek_extension(Octets rest, uint32_t wanted) noexcept nogil:
+cdef Span seek_extension(Span rest, uint32_t wanted) noexcept nogil:
     """From its type on; empty when it is not there, or not whole."""
     rest = keep(drop(rest, 2), be16(rest, 0))
     while rest.num >= 4:
@@ -267,17 +267,17 @@ cdef Octets seek_extension(Octets rest, uint32_t wanted) noexcept nogil:
         if be16(rest, 0) == wanted:
             return rest
         rest = drop(rest, 4 + be16(rest, 2))
-    return make_octets(NULL, 0)
+    return make_span(NULL, 0)
 
 
-cdef bint may_be_alert(Octets data) noexcept nogil:
+cdef bint may_be_alert(Span data) noexcept nogil:
     """Whether more bytes could make a whole alert of it."""
     if not 0 < data.num < RECORD_HEADER + 2 or u8(data, 0) != RECORD_ALERT or data.num > 1 and u8(data, 1) != 3:
         return False
     return (data.num < 4 or u8(data, 3) == 0) and (data.num < 5 or u8(data, 4) == 2)
 
 
-cdef int read_alert(Octets data) noexcept nogil:
+cdef int read_alert(Span data) noexcept nogil:
     """Its description, where `data` begins with a record that is a whole alert: level 1 or 2. -1: it does not."""
     if (data.num < RECORD_HEADER + 2 or u8(data, 0) != RECORD_ALERT or u8(data, 1) != 3 or be16(data, 3) != 2
             or not 1 <= u8(data, RECORD_HEADER) <= FATAL):
@@ -285,14 +285,14 @@ cdef int read_alert(Octets data) noexcept nogil:
     return u8(data, RECORD_HEADER + 1)
 
 
-cdef Octets version_text(Hello* hello, uint8_t* room) noexcept nogil:
+cdef Span version_text(Hello* hello, uint8_t* room) noexcept nogil:
     """Empty when it is not known. `room` has 8 bytes."""
-    return name_version(hello.version, room) if hello.version_known else make_octets(NULL, 0)
+    return name_version(hello.version, room) if hello.version_known else make_span(NULL, 0)
 
 
-cdef Octets cipher_text(Hello* hello, uint8_t* room) noexcept nogil:
+cdef Span cipher_text(Hello* hello, uint8_t* room) noexcept nogil:
     """Empty when it is not known. `room` has 8 bytes."""
-    return name_suite(hello.cipher, room) if hello.cipher_known else make_octets(NULL, 0)
+    return name_suite(hello.cipher, room) if hello.cipher_known else make_span(NULL, 0)
 
 
 def read(parts):
@@ -311,7 +311,7 @@ def read(parts):
                 end_hello(hello, endpoint)
                 continue
             view = data
-            take_hello(hello, endpoint, make_octets(&view[0] if len(view) else NULL, len(view)))
+            take_hello(hello, endpoint, make_span(&view[0] if len(view) else NULL, len(view)))
         return (
             None if hello.client < 0 else hello.client, _text(version_text(hello, room)),
             _text(contents(&hello.server_name)), _text(cipher_text(hello, room)),
@@ -320,5 +320,5 @@ def read(parts):
         free_hello(hello)
 
 
-cdef _text(Octets text):
+cdef _text(Span text):
     return (<const char*>text.at)[:text.num].decode() if text.num else None

@@ -10,7 +10,7 @@ Source: names of suites: IANA's registry; alerts: RFC 8446 6, RFC 5246 7.2.
 from libc.stdint cimport uint8_t, uint16_t
 from libc.string cimport memcpy
 
-from kwsniff.core.octets.octets cimport Octets, make_octets
+from kwsniff.core.bytes.span cimport Span, make_span
 
 cdef enum:
     NUM_SUITES = 139
@@ -97,11 +97,11 @@ ALERTS = {
     115: b"unknown_psk_identity", 116: b"certificate_required", 120: b"no_application_protocol",
 }
 
-cdef Octets[256] alert_names
+cdef Span[256] alert_names
 
 cdef struct Suite:
     uint16_t number
-    Octets name
+    Span name
 
 cdef Suite[NUM_SUITES] suites
 
@@ -113,50 +113,50 @@ cdef name_suites():
         raise AssertionError(f"{len(NAMES)} cipher suites, {<int>NUM_SUITES} places")
     for place, (number, name) in enumerate(NAMES.items()):
         suites[place].number = number
-        suites[place].name = make_octets(<const uint8_t*><const char*>name, len(name))  # the dict keeps the bytes
+        suites[place].name = make_span(<const uint8_t*><const char*>name, len(name))  # the dict keeps the bytes
 
 
 name_suites()
 
 
-cdef Octets hex_text(uint16_t number, uint8_t* room) noexcept nogil:
+cdef Span hex_text(uint16_t number, uint8_t* room) noexcept nogil:
     """0x and four digits; `room` has 8 bytes."""
     cdef const char* digits = b"0123456789abcdef"
     cdef int i
     memcpy(room, b"0x", 2)
     for i in range(4):
         room[2 + i] = <uint8_t>digits[number >> (12 - 4 * i) & 15]
-    return make_octets(room, 6)
+    return make_span(room, 6)
 
 
 cdef name_alerts():
     for number, text in ALERTS.items():
-        alert_names[<int>number] = make_octets(<const uint8_t*><const char*>(<bytes>text), len(text))
+        alert_names[<int>number] = make_span(<const uint8_t*><const char*>(<bytes>text), len(text))
 
 
 name_alerts()
 
 
-cdef Octets name_alert(int number, uint8_t* room) noexcept nogil:
+cdef Span name_alert(int number, uint8_t* room) noexcept nogil:
     """The alert's name (RFC 8446 6, RFC 5246 7.2), or its number. `room` has 8 bytes."""
     if alert_names[number & 0xFF].num:
         return alert_names[number & 0xFF]
     return hex_text(<uint16_t>number, room)
 
 
-cdef Octets name_version(uint16_t version, uint8_t* room) noexcept nogil:
+cdef Span name_version(uint16_t version, uint8_t* room) noexcept nogil:
     """1.3 for 0x0304 and so on. `room` has 8 bytes."""
     if 0x0301 <= version <= 0x0304:
         memcpy(room, b"1.0", 3)
         room[2] += <uint8_t>(version - 0x0301)
-        return make_octets(room, 3)
+        return make_span(room, 3)
     if version == 0x0300:
         memcpy(room, b"SSL 3.0", 7)
-        return make_octets(room, 7)
+        return make_span(room, 7)
     return hex_text(version, room)
 
 
-cdef Octets name_suite(uint16_t number, uint8_t* room) noexcept nogil:
+cdef Span name_suite(uint16_t number, uint8_t* room) noexcept nogil:
     """IANA's name of the suite, or its number. `room` has 8 bytes."""
     cdef int i
     for i in range(NUM_SUITES):

@@ -21,11 +21,11 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from kwsniff.core.octets.buffer cimport Buffer, append, append_raw
-from kwsniff.core.octets.octets cimport Octets, be16, copy_out, drop, has, keep, make_octets, u8
+from kwsniff.core.bytes.buffer cimport Buffer, append, append_raw
+from kwsniff.core.bytes.span cimport Span, be16, copy_out, drop, has, keep, make_span, u8
 from kwsniff.core.tls.hello cimport Hello
 from kwsniff.core.tls.records cimport LONGEST_RECORD, RECORD_DATA, RECORD_HEADER
-from kwsniff.core.tls.sealed cimport EPOCH_HANDSHAKE, Opened, Opening
+from kwsniff.core.tls.tls_state cimport EPOCH_HANDSHAKE, Opened, Opening
 
 cdef enum Kind:
     KEY_1_3 = 0
@@ -56,7 +56,7 @@ cdef class Key:
         self.kind = KINDS.index(kind)
         self.decrypt = decrypt
         self.overhead = overhead
-        copy_out(make_octets(<const uint8_t*>PyBytes_AS_STRING(iv), <size_t>len(iv)), 0, self.iv, <size_t>len(iv))
+        copy_out(make_span(<const uint8_t*>PyBytes_AS_STRING(iv), <size_t>len(iv)), 0, self.iv, <size_t>len(iv))
 
 
 cdef class Keyring:
@@ -112,7 +112,7 @@ cdef told(Hello* hello):
     )
 
 
-cdef void* guess_key(Opening* opening, Hello* hello, int direction, Octets record, int* epoch,
+cdef void* guess_key(Opening* opening, Hello* hello, int direction, Span record, int* epoch,
                      uint64_t* number) noexcept nogil:
     """Whose record this is, by trying the sessions at hand, low numbers first: its key, with the hello filled in. NULL: none.
     `number`: how many are tried at most, or 0; then which it was."""
@@ -122,7 +122,7 @@ cdef void* guess_key(Opening* opening, Hello* hello, int direction, Octets recor
         return try_sessions(opening, <Keyring><object>opening.keyring, hello, direction, record, epoch, number)
 
 
-cdef void* try_sessions(Opening* opening, Keyring keyring, Hello* hello, int direction, Octets record, int* epoch,
+cdef void* try_sessions(Opening* opening, Keyring keyring, Hello* hello, int direction, Span record, int* epoch,
                         uint64_t* number) noexcept:
     cdef int64_t tries
     cdef Key key
@@ -183,7 +183,7 @@ cdef void note_proven(Opening* opening) noexcept nogil:
         (<Keyring><object>opening.keyring).opened += 1
 
 
-cdef size_t open_run(Opening* opening, void* key, uint64_t number, Octets records, int64_t most) noexcept nogil:
+cdef size_t open_run(Opening* opening, void* key, uint64_t number, Span records, int64_t most) noexcept nogil:
     """Opens whole records from the front of `records` on, `most` of them (-1: all), up to the first one that is not data or
     does not open: what they hold is in `opening.plain`, what they were in `opening.opened`. Returns how many opened."""
     cdef size_t num = 0
@@ -201,7 +201,7 @@ cdef size_t open_run(Opening* opening, void* key, uint64_t number, Octets record
     return num
 
 
-cdef inline bint is_whole(Octets records) noexcept nogil:
+cdef inline bint is_whole(Span records) noexcept nogil:
     return has(records, RECORD_HEADER, be16(records, 3)) and records.num > RECORD_HEADER
 
 
@@ -209,9 +209,9 @@ cdef inline int last_kind(Opening* opening) noexcept nogil:
     return (<Opened*>opening.opened.data)[opening.opened.len // sizeof(Opened) - 1].kind
 
 
-cdef bint open_record(Opening* opening, Key key, uint64_t number, Octets record) noexcept:
+cdef bint open_record(Opening* opening, Key key, uint64_t number, Span record) noexcept:
     cdef Opened opened
-    cdef Octets plain
+    cdef Span plain
     cdef bytes result
     try:
         result = decrypt(key, number, record)
@@ -220,7 +220,7 @@ cdef bint open_record(Opening* opening, Key key, uint64_t number, Octets record)
     except BaseException as error:
         (<Keyring><object>opening.keyring).failure = error
         return False
-    plain = make_octets(<const uint8_t*>PyBytes_AS_STRING(result), <size_t>PyBytes_GET_SIZE(result))
+    plain = make_span(<const uint8_t*>PyBytes_AS_STRING(result), <size_t>PyBytes_GET_SIZE(result))
     opened.kind = <int>u8(record, 0)
     opened.length = <uint32_t>record.num
     if key.kind == KEY_1_3:
@@ -232,12 +232,12 @@ cdef bint open_record(Opening* opening, Key key, uint64_t number, Octets record)
     return append(&opening.plain, plain) and append_raw(&opening.opened, &opened, sizeof(Opened))
 
 
-cdef bytes decrypt(Key key, uint64_t number, Octets record):
+cdef bytes decrypt(Key key, uint64_t number, Span record):
     """Raises what the library raises for what does not open."""
     cdef uint8_t[12] nonce
     cdef uint8_t[13] more
     cdef uint64_t big = number
-    cdef Octets data = drop(record, RECORD_HEADER)
+    cdef Span data = drop(record, RECORD_HEADER)
     cdef size_t num_more = RECORD_HEADER, num_nonce = 12
     cdef int64_t plain
     cdef int i
@@ -275,7 +275,7 @@ cdef bytes decrypt(Key key, uint64_t number, Octets record):
     )
 
 
-cdef bint find_number(Opening* opening, void* key, Octets record, uint64_t least, uint64_t num, int64_t* tries,
+cdef bint find_number(Opening* opening, void* key, Span record, uint64_t least, uint64_t num, int64_t* tries,
                       uint64_t* number) noexcept nogil:
     """Tries `num` numbers from `least` on, as long as there are `tries` left."""
     cdef uint64_t i

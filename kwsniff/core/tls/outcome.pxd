@@ -13,7 +13,7 @@ from kwsniff.core.declared cimport (
     TLS_HANDSHAKE_SERVER_HELLO, TLS_HANDSHAKE_UNSEEN,
 )
 from kwsniff.core.tls.hello cimport Hello
-from kwsniff.core.tls.steps cimport Steps
+from kwsniff.core.tls.handshake cimport Steps
 
 cdef enum:
     NO_ALERT = -1

@@ -2,7 +2,7 @@
 # Where records begin, and how many with data went by: what TLS shows of its traffic without keys.
 #
 # Rule 1: a record counts once its header is there. Where bytes are missing, those of which nothing is there do not.
-# Rule 2: records in the clear are looked into for the steps of a handshake (steps.pxd).
+# Rule 2: records in the clear are looked into for the steps of a handshake (handshake.pxd).
 # Rule 3: after a hole that ends inside the current record, counting continues; after others with the first packet that
 #         begins like a record, and has another one behind it if there is room.
 #
@@ -12,8 +12,8 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-from kwsniff.core.octets.octets cimport Octets, be16, drop, keep, make_octets, u8
-from kwsniff.core.tls.steps cimport Steps, take_clear_handshake, take_data_record
+from kwsniff.core.bytes.span cimport Span, be16, drop, keep, make_span, u8
+from kwsniff.core.tls.handshake cimport Steps, take_clear_handshake, take_data_record
 
 cdef enum:
     RECORD_HEADER = 5
@@ -34,15 +34,15 @@ cdef struct Records:
     bint torn               # bytes were missing: the steps are not all there
 
 
-cdef inline bint begins_record(Octets data) noexcept nogil:
+cdef inline bint begins_record(Span data) noexcept nogil:
     """Whether five bytes of a record's header are here."""
     return (RECORD_CHANGE <= u8(data, 0) <= RECORD_DATA and u8(data, 1) == 3 and u8(data, 2) <= 4
             and 0 < be16(data, 3) <= LONGEST_RECORD - RECORD_HEADER)
 
 
-cdef inline bint is_begun(Octets data) noexcept nogil:
+cdef inline bint is_begun(Span data) noexcept nogil:
     """Whether a record seems to begin here: one that has another one, or nothing yet, behind it."""
-    cdef Octets rest = drop(data, RECORD_HEADER + be16(data, 3))
+    cdef Span rest = drop(data, RECORD_HEADER + be16(data, 3))
     return data.num >= RECORD_HEADER and begins_record(data) and (rest.num < RECORD_HEADER or begins_record(rest))
 
 
@@ -63,7 +63,7 @@ cdef inline void begin_record(Records* records, Steps* other) noexcept nogil:
         own.alert_num = 0
 
 
-cdef inline void look_into(Records* records, Octets part) noexcept nogil:
+cdef inline void look_into(Records* records, Span part) noexcept nogil:
     """Bytes of the current record."""
     cdef Steps* own = &records.steps
     if records.head[0] == RECORD_HANDSHAKE and not own.changed:
@@ -75,9 +75,9 @@ cdef inline void look_into(Records* records, Octets part) noexcept nogil:
             part = drop(part, 1)
 
 
-cdef inline void count_records(Records* records, Steps* other, Octets data) noexcept nogil:
+cdef inline void count_records(Records* records, Steps* other, Span data) noexcept nogil:
     """The next bytes of a direction, as packets brought them; `other`: what the other one said."""
-    cdef Octets part
+    cdef Span part
     if records.lost and not is_begun(data):
         return
     records.lost = False
@@ -95,10 +95,10 @@ cdef inline void count_records(Records* records, Steps* other, Octets data) noex
         if records.head_num < RECORD_HEADER:
             continue
         records.head_num = 0
-        if not begins_record(make_octets(records.head, RECORD_HEADER)):
+        if not begins_record(make_span(records.head, RECORD_HEADER)):
             records.lost = True
             return
-        records.left = be16(make_octets(records.head, RECORD_HEADER), 3)
+        records.left = be16(make_span(records.head, RECORD_HEADER), 3)
         begin_record(records, other)
 
 

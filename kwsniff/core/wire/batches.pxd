@@ -1,14 +1,14 @@
 # cython: language_level=3
 from libc.stdint cimport int32_t, int64_t
 
-from kwsniff.core.octets.known cimport Known
-from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.bytes.known cimport Known
+from kwsniff.core.bytes.span cimport Span
 from kwsniff.core.wire.records cimport Batch
 
 # A batch (format 2) or message (0 and 1) of a record set. Spans point into the message around it.
 cdef struct BatchHit:
-    Octets topic
-    Octets topic_id
+    Span topic
+    Span topic_id
     Known partition
     int64_t base_offset
     int64_t bytes           # with the 12 bytes before its length counts
@@ -23,4 +23,4 @@ cdef struct BatchHit:
     Known first_timestamp   # milliseconds since the epoch
     Known max_timestamp
 
-cdef void describe_batch(Octets records, Batch* batch, BatchHit* hit) noexcept nogil
+cdef void describe_batch(Span records, Batch* batch, BatchHit* hit) noexcept nogil

@@ -19,8 +19,8 @@ Numbers are little-endian but for the sizes of snappy's blocks and the two magic
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from kwsniff.core.octets.known cimport Known, know
-from kwsniff.core.octets.octets cimport Octets, be16, be32, be64, drop, keep, u8, wipe
+from kwsniff.core.bytes.known cimport Known, know
+from kwsniff.core.bytes.span cimport Span, be16, be32, be64, drop, keep, u8, wipe
 from kwsniff.core.wire.records cimport RECORD_CODEC_BITS, Batch
 
 cdef enum:
@@ -36,7 +36,7 @@ cdef extern from *:
     const int64_t MOST_LENGTH       # what is said to be longer is not believed
 
 
-cdef void describe_batch(Octets records, Batch* batch, BatchHit* hit) noexcept nogil:
+cdef void describe_batch(Span records, Batch* batch, BatchHit* hit) noexcept nogil:
     """`records`: the set that `batch` was read from."""
     cdef int codec = batch.attributes & RECORD_CODEC_BITS
     wipe(hit, sizeof(BatchHit))
@@ -62,7 +62,7 @@ cdef void describe_batch(Octets records, Batch* batch, BatchHit* hit) noexcept n
         measure_compressed(keep(drop(records, batch.payload), batch.size - BATCH_HEADER), codec, &hit.uncompressed)
 
 
-cdef void measure_compressed(Octets payload, int codec, Known* bytes) noexcept nogil:
+cdef void measure_compressed(Span payload, int codec, Known* bytes) noexcept nogil:
     """How long the batch is once decompressed, where the codec's own frames say so; nothing is decompressed here."""
     cdef int64_t total = UNKNOWN_LENGTH
     cdef int64_t length
@@ -87,7 +87,7 @@ cdef void measure_compressed(Octets payload, int codec, Known* bytes) noexcept n
         know(bytes, total + BATCH_HEADER)
 
 
-cdef inline uint64_t little(Octets span, size_t at, int num) noexcept nogil:
+cdef inline uint64_t little(Span span, size_t at, int num) noexcept nogil:
     """A little-endian number of up to 8 bytes."""
     cdef uint64_t value = 0
     cdef int i
@@ -96,14 +96,14 @@ cdef inline uint64_t little(Octets span, size_t at, int num) noexcept nogil:
     return value
 
 
-cdef bint take(Octets* payload, size_t num) noexcept nogil:
+cdef bint take(Span* payload, size_t num) noexcept nogil:
     if num > payload.num:
         return False
     payload[0] = drop(payload[0], num)
     return True
 
 
-cdef int64_t snappy_length(Octets block) noexcept nogil:
+cdef int64_t snappy_length(Span block) noexcept nogil:
     """A raw snappy block begins with its length as a varint (format description of snappy)."""
     cdef uint64_t length = 0
     cdef uint32_t i
@@ -114,10 +114,10 @@ cdef int64_t snappy_length(Octets block) noexcept nogil:
     return UNKNOWN_LENGTH
 
 
-cdef int64_t take_xerial(Octets* payload) noexcept nogil:
+cdef int64_t take_xerial(Span* payload) noexcept nogil:
     """A block of snappy-java's stream, and the header before it."""
     cdef size_t size
-    cdef Octets block
+    cdef Span block
     if be64(payload[0], 0) == <uint64_t>XERIAL:
         if not take(payload, 16):
             return UNKNOWN_LENGTH
@@ -131,7 +131,7 @@ cdef int64_t take_xerial(Octets* payload) noexcept nogil:
     return snappy_length(block)
 
 
-cdef int64_t take_lz4(Octets* payload) noexcept nogil:
+cdef int64_t take_lz4(Span* payload) noexcept nogil:
     """A frame of LZ4 (frame format 1.6); its length, or that of blocks that are all stored as they are."""
     cdef uint32_t flags = u8(payload[0], 4), size
     cdef bint says = flags & 0x08 != 0
@@ -152,7 +152,7 @@ cdef int64_t take_lz4(Octets* payload) noexcept nogil:
     return UNKNOWN_LENGTH
 
 
-cdef int64_t take_zstd(Octets* payload) noexcept nogil:
+cdef int64_t take_zstd(Span* payload) noexcept nogil:
     """A frame of Zstandard (RFC 8878); its length, or that of blocks that are all raw or one byte repeated."""
     cdef uint32_t flags = u8(payload[0], 4), header, size
     cdef bint single = flags & 0x20 != 0

@@ -35,7 +35,7 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
-from kwsniff.core.octets.cursor cimport (
+from kwsniff.core.bytes.cursor cimport (
     VARINT_CUT, VARINT_OK, Cursor, bytes_left, cursor_over, offset_from, read_8, read_be16, read_be32, read_be64, read_uvarint, read_varint, read_varlong, skip_bytes,
 )
 from kwsniff.core.wire.tape cimport *

@@ -1,9 +1,9 @@
 # cython: language_level=3
 from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t
 
-from kwsniff.core.octets.buffer cimport Buffer
-from kwsniff.core.octets.known cimport Known, know
-from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.bytes.buffer cimport Buffer
+from kwsniff.core.bytes.known cimport Known, know
+from kwsniff.core.bytes.span cimport Span
 from kwsniff.core.wire.tape cimport Op, Tape
 from kwsniff.core.wire.topic_ids cimport TopicIds
 
@@ -24,16 +24,16 @@ cdef struct ErrorHit:
     uint32_t node
     int16_t code
     int64_t partition       # NO_PARTITION when the error belongs to none
-    Octets topic            # at == NULL: none
-    Octets topic_id
-    Octets group
-    Octets message
+    Span topic            # at == NULL: none
+    Span topic_id
+    Span group
+    Span message
 
 # What a struct with a partition in it says of that partition.
 cdef struct PartitionHit:
-    Octets topic            # at == NULL: none
-    Octets topic_id
-    Octets group            # where the message speaks of several
+    Span topic            # at == NULL: none
+    Span topic_id
+    Span group            # where the message speaks of several
     int32_t partition
     Known error
     Known offset            # asked for, committed, or answered
@@ -48,22 +48,22 @@ cdef struct PartitionHit:
 
 # What a fetch session drops of a topic: big-endian numbers of partitions.
 cdef struct Forgotten:
-    Octets topic
-    Octets topic_id
-    Octets partitions
+    Span topic
+    Span topic_id
+    Span partitions
 
 # What is forgotten with every message comes first; `topics` is the first of what is kept.
 cdef struct Facts:
-    Octets client_id
-    Octets group
-    Octets transactional_id
-    Octets software_name
-    Octets software_version
-    Octets sasl_mechanism
-    Octets secret           # the message's own secret bytes: what a client authenticates with
-    Octets member
-    Octets group_instance
-    Octets protocol_type
+    Span client_id
+    Span group
+    Span transactional_id
+    Span software_name
+    Span software_version
+    Span sasl_mechanism
+    Span secret           # the message's own secret bytes: what a client authenticates with
+    Span member
+    Span group_instance
+    Span protocol_type
     Known generation
     Known producer_id
     Known producer_epoch
@@ -104,7 +104,7 @@ cdef struct Facts:
     Buffer batch_hits       # BatchHit, see batches.pxd
     Buffer errors           # ErrorHit
 
-cdef void gather_facts(Facts* facts, const Op* ops, Tape* tape, Octets message, TopicIds* topic_ids) noexcept nogil
+cdef void gather_facts(Facts* facts, const Op* ops, Tape* tape, Span message, TopicIds* topic_ids) noexcept nogil
 cdef void free_facts(Facts* facts) noexcept nogil
 
 

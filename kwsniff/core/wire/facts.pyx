@@ -17,11 +17,11 @@ Rules
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from kwsniff.core.wire.batches cimport BatchHit, describe_batch
-from kwsniff.core.octets.buffer cimport append_raw, release
-from kwsniff.core.octets.cursor cimport Cursor, bytes_left, cursor_over
-from kwsniff.core.octets.known cimport know, know_first
+from kwsniff.core.bytes.buffer cimport append_raw, release
+from kwsniff.core.bytes.cursor cimport Cursor, bytes_left, cursor_over
+from kwsniff.core.bytes.known cimport know, know_first
 from kwsniff.core.wire.meaning cimport *
-from kwsniff.core.octets.octets cimport Octets, drop, keep, make_octets, same_octets, wipe
+from kwsniff.core.bytes.span cimport Span, drop, keep, make_span, same_bytes, wipe
 from kwsniff.core.wire.records cimport BATCH_OK, BATCH_UNKNOWN_FORMAT, Batch, next_batch
 from kwsniff.core.wire.tape cimport *
 from kwsniff.core.wire.topic_ids cimport TopicIds, find_topic, learn_topic
@@ -33,17 +33,17 @@ cdef enum:
     RECENT_TOPICS = 8           # a topic is looked for among this number before it counts as another
 
 cdef struct Register:
-    Octets span
+    Span span
     int depth
 
 cdef struct Pending:
     uint32_t node
     int16_t code
     int depth
-    Octets message
+    Span message
 
 cdef struct Fold:
-    Octets message
+    Span message
     int depth
     Register topic
     Register topic_id
@@ -81,14 +81,14 @@ cdef inline void reset_facts(Facts* facts) noexcept nogil:
     facts.batch_hits.len = 0
 
 
-cdef inline Octets cell_span(Octets message, Cell* cell) noexcept nogil:
+cdef inline Span cell_span(Span message, Cell* cell) noexcept nogil:
     """The bytes a string, bytes or uuid cell points at; without an address when null."""
     if cell.value < 0:
-        return make_octets(NULL, 0)
+        return make_span(NULL, 0)
     return keep(drop(message, cell.offset), <size_t>cell.value)
 
 
-cdef void gather_facts(Facts* facts, const Op* ops, Tape* tape, Octets message, TopicIds* topic_ids) noexcept nogil:
+cdef void gather_facts(Facts* facts, const Op* ops, Tape* tape, Span message, TopicIds* topic_ids) noexcept nogil:
     cdef Fold fold
     cdef Cell* cell
     cdef const Op* op
@@ -216,14 +216,14 @@ cdef void settle_errors(Facts* facts, Fold* fold, TopicIds* topic_ids) noexcept 
     fold.num_pending = kept
 
 
-cdef inline void set_register(Register* register, Octets span, int depth) noexcept nogil:
+cdef inline void set_register(Register* register, Span span, int depth) noexcept nogil:
     register.span = span
     register.depth = depth
 
 
 cdef void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicIds* topic_ids) noexcept nogil:
     cdef uint8_t meaning = op.meaning
-    cdef Octets span
+    cdef Span span
     if meaning == MEANING_PARTITION:
         facts.has_partitions = True
         if op.kind == KIND_ARRAY_SCALAR:
@@ -348,11 +348,11 @@ cdef void take_error(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicId
     pending.node = cell.node
     pending.code = <int16_t>cell.value
     pending.depth = fold.depth
-    pending.message = fold.message_text.span if fold.message_text.depth == fold.depth else make_octets(NULL, 0)
+    pending.message = fold.message_text.span if fold.message_text.depth == fold.depth else make_span(NULL, 0)
     fold.num_pending += 1
 
 
-cdef inline void take_message(Fold* fold, Octets text) noexcept nogil:
+cdef inline void take_message(Fold* fold, Span text) noexcept nogil:
     """Of the errors of this struct, before it and behind it; structs inside have texts of their own."""
     cdef int i
     set_register(&fold.message_text, text, fold.depth)
@@ -361,8 +361,8 @@ cdef inline void take_message(Fold* fold, Octets text) noexcept nogil:
             fold.pending[i].message = text
 
 
-cdef void note_topic_id(Facts* facts, Octets topic_id, TopicIds* topic_ids) noexcept nogil:
-    cdef Octets name = find_topic(topic_ids, topic_id)
+cdef void note_topic_id(Facts* facts, Span topic_id, TopicIds* topic_ids) noexcept nogil:
+    cdef Span name = find_topic(topic_ids, topic_id)
     cdef int i
     if name.at == NULL:
         for i in range(16):
@@ -373,21 +373,21 @@ cdef void note_topic_id(Facts* facts, Octets topic_id, TopicIds* topic_ids) noex
     note_topic(facts, name)
 
 
-cdef void note_topic(Facts* facts, Octets name) noexcept nogil:
-    cdef Octets* topics = <Octets*>facts.topics.data
-    cdef size_t num = facts.topics.len // sizeof(Octets), i
+cdef void note_topic(Facts* facts, Span name) noexcept nogil:
+    cdef Span* topics = <Span*>facts.topics.data
+    cdef size_t num = facts.topics.len // sizeof(Span), i
     cdef size_t num_bytes = name.num & ~<size_t>TOPIC_BY_ID
     if name.at == NULL or name.num == 0:
         return
     i = num - RECENT_TOPICS if num > RECENT_TOPICS else 0
     while i < num:
-        if topics[i].num == name.num and same_octets(keep(topics[i], num_bytes), keep(name, num_bytes)):
+        if topics[i].num == name.num and same_bytes(keep(topics[i], num_bytes), keep(name, num_bytes)):
             return
         i += 1
-    append_raw(&facts.topics, &name, sizeof(Octets))
+    append_raw(&facts.topics, &name, sizeof(Span))
 
 
-cdef void count_records(Facts* facts, Fold* fold, Octets records) noexcept nogil:
+cdef void count_records(Facts* facts, Fold* fold, Span records) noexcept nogil:
     """Walks the batches of a record set by their lengths; the last one of a fetched set may be cut off and is then
     not counted (protocol guide, record batch; KIP-74)."""
     cdef PartitionHit* hit = hit_here(facts, fold)
@@ -427,7 +427,7 @@ cdef void count_records(Facts* facts, Fold* fold, Octets records) noexcept nogil
         know(&hit.records, facts.records - records_before)
 
 
-cdef inline void note_batch(Facts* facts, Fold* fold, Octets records, Batch* batch) noexcept nogil:
+cdef inline void note_batch(Facts* facts, Fold* fold, Span records, Batch* batch) noexcept nogil:
     cdef BatchHit hit
     describe_batch(records, batch, &hit)
     hit.topic = fold.topic.span

@@ -4,7 +4,7 @@
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from kwsniff.core.octets.cursor cimport Cursor, bytes_left, offset_from, read_8, read_be16, read_be32, read_be64, read_slice
+from kwsniff.core.bytes.cursor cimport Cursor, bytes_left, offset_from, read_8, read_be16, read_be32, read_be64, read_slice
 
 cdef enum:
     ENTRY_START = 12       # offset and size

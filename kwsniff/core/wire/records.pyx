@@ -25,7 +25,7 @@ from typing import NamedTuple
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uint8_t, uint32_t
 
-from kwsniff.core.octets.cursor cimport Cursor, bytes_at, cursor_over, offset_from
+from kwsniff.core.bytes.cursor cimport Cursor, bytes_at, cursor_over, offset_from
 
 cdef extern from *:
     """

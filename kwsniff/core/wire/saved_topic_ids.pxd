@@ -1,6 +1,6 @@
 # cython: language_level=3
-from kwsniff.core.octets.buffer cimport Buffer
-from kwsniff.core.octets.checkpoint cimport Source
+from kwsniff.core.bytes.buffer cimport Buffer
+from kwsniff.core.bytes.checkpoint cimport Source
 from kwsniff.core.wire.topic_ids cimport TopicIds
 
 cdef bint save_topic_ids(Buffer* out, TopicIds* ids) noexcept nogil

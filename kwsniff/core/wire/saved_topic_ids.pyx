@@ -10,9 +10,9 @@ Rules
 
 from libc.stdint cimport uint8_t, uint32_t
 
-from kwsniff.core.octets.buffer cimport Buffer
-from kwsniff.core.octets.checkpoint cimport Source, get, get_span, put, put_bytes
-from kwsniff.core.octets.octets cimport make_octets
+from kwsniff.core.bytes.buffer cimport Buffer
+from kwsniff.core.bytes.checkpoint cimport Source, get, get_span, put, put_bytes
+from kwsniff.core.bytes.span cimport make_span
 from kwsniff.core.wire.topic_ids cimport TopicEntry, TopicIds, await_topic, learn_topic
 
 
@@ -22,7 +22,7 @@ cdef bint save_topic_ids(Buffer* out, TopicIds* ids) noexcept nogil:
     cdef bint ok = put(out, &ids.num, 4)
     for i in range(ids.num):
         ok = (ok and put(out, entries[i].id, 16) and put(out, &entries[i].awaited, sizeof(entries[i].awaited))
-              and put_bytes(out, make_octets(entries[i].name, entries[i].name_len)))
+              and put_bytes(out, make_span(entries[i].name, entries[i].name_len)))
     return ok
 
 
@@ -35,7 +35,7 @@ cdef void load_topic_ids(Source* source, TopicIds* ids) noexcept nogil:
         get(source, id, 16)
         get(source, &awaited, sizeof(awaited))
         if awaited:
-            await_topic(ids, make_octets(id, 16))
-        learn_topic(ids, make_octets(id, 16), get_span(source))
+            await_topic(ids, make_span(id, 16))
+        learn_topic(ids, make_span(id, 16), get_span(source))
         if source.failed:
             return

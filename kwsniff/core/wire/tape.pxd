@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport realloc
 from libc.string cimport memcmp, memcpy
 
-from kwsniff.core.octets.cursor cimport bytes_at
+from kwsniff.core.bytes.cursor cimport bytes_at
 
 cdef struct Op:
     uint8_t kind

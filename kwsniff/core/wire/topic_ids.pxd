@@ -1,8 +1,8 @@
 # cython: language_level=3
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from kwsniff.core.octets.buffer cimport Buffer
-from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.bytes.buffer cimport Buffer
+from kwsniff.core.bytes.span cimport Span
 
 cdef struct TopicEntry:
     uint64_t id[2]
@@ -32,6 +32,6 @@ cdef struct TopicIds:
 
 cdef void start_topic_ids(TopicIds* ids, uint32_t limit, uint64_t seed) noexcept nogil
 cdef void free_topic_ids(TopicIds* ids) noexcept nogil
-cdef void learn_topic(TopicIds* ids, Octets topic_id, Octets name) noexcept nogil
-cdef void await_topic(TopicIds* ids, Octets topic_id) noexcept nogil
-cdef Octets find_topic(TopicIds* ids, Octets topic_id) noexcept nogil
+cdef void learn_topic(TopicIds* ids, Span topic_id, Span name) noexcept nogil
+cdef void await_topic(TopicIds* ids, Span topic_id) noexcept nogil
+cdef Span find_topic(TopicIds* ids, Span topic_id) noexcept nogil

@@ -14,9 +14,9 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
-from kwsniff.core.octets.buffer cimport append_raw, release
-from kwsniff.core.octets.hash cimport mix
-from kwsniff.core.octets.octets cimport Octets, make_octets
+from kwsniff.core.bytes.buffer cimport append_raw, release
+from kwsniff.core.bytes.hash cimport mix
+from kwsniff.core.bytes.span cimport Span, make_span
 
 cdef extern from *:
     """
@@ -100,14 +100,14 @@ cdef TopicEntry* add_entry(TopicIds* ids, uint64_t* id) noexcept nogil:
     return &(<TopicEntry*>ids.entries.data)[ids.num - 1]
 
 
-cdef bint read_id(Octets topic_id, uint64_t* id) noexcept nogil:
+cdef bint read_id(Span topic_id, uint64_t* id) noexcept nogil:
     if topic_id.num != 16:
         return False
     memcpy(id, topic_id.at, 16)
     return id[0] != 0 or id[1] != 0
 
 
-cdef bint keep_name(TopicIds* ids, TopicEntry* entry, Octets name) noexcept nogil:
+cdef bint keep_name(TopicIds* ids, TopicEntry* entry, Span name) noexcept nogil:
     """A place of its own for the entry's name; powers of two, so that changing names cannot grow it for ever."""
     cdef NameBlock* block = ids.names
     cdef uint32_t cap = 16
@@ -127,7 +127,7 @@ cdef bint keep_name(TopicIds* ids, TopicEntry* entry, Octets name) noexcept nogi
     return True
 
 
-cdef void learn_topic(TopicIds* ids, Octets topic_id, Octets name) noexcept nogil:
+cdef void learn_topic(TopicIds* ids, Span topic_id, Span name) noexcept nogil:
     cdef uint64_t[2] id
     cdef TopicEntry* entry
     if name.num == 0 or name.num > 249 or not read_id(topic_id, id):    # Topic.MAX_NAME_LENGTH
@@ -150,7 +150,7 @@ cdef void learn_topic(TopicIds* ids, Octets topic_id, Octets name) noexcept nogi
     entry.name_len = <uint32_t>name.num
 
 
-cdef void await_topic(TopicIds* ids, Octets topic_id) noexcept nogil:
+cdef void await_topic(TopicIds* ids, Span topic_id) noexcept nogil:
     """Remembers that a row had to show this id."""
     cdef uint64_t[2] id
     cdef TopicEntry* entry
@@ -163,14 +163,14 @@ cdef void await_topic(TopicIds* ids, Octets topic_id) noexcept nogil:
         entry.awaited = True
 
 
-cdef Octets find_topic(TopicIds* ids, Octets topic_id) noexcept nogil:
+cdef Span find_topic(TopicIds* ids, Span topic_id) noexcept nogil:
     """The name of the topic, or a span without an address."""
     cdef uint64_t[2] id
     cdef TopicEntry* entry = NULL
     if read_id(topic_id, id):
         entry = find_entry(ids, id)
     if entry != NULL and entry.name_len:
-        return make_octets(entry.name, entry.name_len)
+        return make_span(entry.name, entry.name_len)
     if topic_id.num == 16 and memcmp(topic_id.at, METADATA_LOG_ID, 16) == 0:
-        return make_octets(METADATA_LOG, sizeof(METADATA_LOG) - 1)
-    return make_octets(NULL, 0)
+        return make_span(METADATA_LOG, sizeof(METADATA_LOG) - 1)
+    return make_span(NULL, 0)

@@ -50,7 +50,7 @@ where protocol = 'other' and handshake and client_bytes > 0 and broker_bytes = 0
 -- a version that newer brokers refuse, and addresses that closed a connection before it asked.
 create temp view never_answering as
 select * from (
-select broker, min(broker_port) as port, count(*) as connections, count(*) filter (closed_by = 'broker') as closed, bool_and("end" = 'fin') as orderly, sum(calls) as calls, min(first_time) as first_time,
+select broker, min(broker_port) as port, count(*) as connections, count(*) filter (closed_by = 'broker') as closed, bool_and(ending = 'fin') as orderly, sum(calls) as calls, min(first_time) as first_time,
     max(last_time) as last_time, min(client) as client, string_agg(distinct client, ', ' order by client) as clients, list(close_frame order by first_time nulls last, close_frame) as frames,
     (select max(f.what) from connections o join (select protocol, what from foreign_protocol where port is null) f on f.protocol = o.protocol where o.broker_address || ':' || o.broker_port = n.broker) as spoken,
     (select max(f.what) from foreign_protocol f where f.port = min(n.broker_port)) as usual
@@ -91,7 +91,7 @@ create temp view closed_unheard as
 select n.run_id, n.connection_id, n.broker, n.client_address, n.client_id, n.client, n.protocol, n.first_time, n.first_frame,
     coalesce(n.close_time, n.last_time) as moment, epoch(coalesce(n.close_time, n.last_time) - n.first_time) * 1000 as age_ms,
     exists (from call c where c.connection_id = n.connection_id and c.run_id = n.run_id
-        and (not is_api_versions(c.api_name) or n."end" = 'fin' and c.request_end_frame < n.close_frame)) as was_read,
+        and (not is_api_versions(c.api_name) or n.ending = 'fin' and c.request_end_frame < n.close_frame)) as was_read,
     exists (from call c join least_version r using (api_key) where c.connection_id = n.connection_id and c.run_id = n.run_id
         and c.api_version < r.least) as is_outdated
 from connection n
@@ -110,7 +110,7 @@ with failed as (
     select c.run_id, c.connection_id, c.call_id, c.client, c.broker, c.request_time, c.request_frame, n.close_frame, n.close_time
     from client_call c join connection n using (run_id, connection_id)
     where c.status = 'unanswered' and c.reason in ('connection_closed', 'connection_reset')
-        and (n.close_frame < c.request_frame or n."end" = 'reset' and n.closed_by = 'broker')
+        and (n.close_frame < c.request_frame or n.ending = 'reset' and n.closed_by = 'broker')
 ),
 heard as (
     select run_id, connection_id, response_end_time, request_time,
@@ -129,7 +129,7 @@ where h.spoken is not null;
 create temp view boxed as
 with odd as (
     select *, reset_ttl_step <> 0 as sure from connection
-    where "end" = 'reset' and not coalesce(refused, false) and reset_frame = close_frame and (broker_bytes > 0 or handshake)
+    where ending = 'reset' and not coalesce(refused, false) and reset_frame = close_frame and (broker_bytes > 0 or handshake)
         and (reset_ttl_step <> 0 or reset_by = 'broker' and not reset_acknowledges
             -- a host that numbers its packets has numbered the reset, too
             or reset_by = 'broker' and reset_acknowledges and reset_ident_step > 64)
@@ -152,12 +152,12 @@ with last_answer as (
 taken as (
     select c.client, max(c.response_bytes) as most
     from client_call c join connection n using (run_id, connection_id) left join last_answer l using (run_id, connection_id)
-    where c.response_end_time is not null and not (c.call_id = l.call_id and n."end" = 'reset' and n.closed_by = 'client')
+    where c.response_end_time is not null and not (c.call_id = l.call_id and n.ending = 'reset' and n.closed_by = 'client')
     group by c.client
 )
 select c.run_id, c.call_id, c.connection_id, c.client, c.broker, c.api_name, c.request_time, n.close_time, n.close_frame,
     c.response_bytes - 4 as bytes, coalesce(t.most, 4) - 4 as most
 from client_call c join connection n using (run_id, connection_id) left join last_answer l using (run_id, connection_id) left join taken t on t.client = c.client
 where n.closed_by = 'client' and c.response_bytes > coalesce(t.most, 0) and (c.reason = 'cut_off_by_client'
-    or n."end" = 'reset' and n.reset_frame = n.close_frame and n.reset_acknowledges and c.call_id = l.call_id
+    or n.ending = 'reset' and n.reset_frame = n.close_frame and n.reset_acknowledges and c.call_id = l.call_id
         and n.close_time - c.response_end_time between to_milliseconds(0) and to_milliseconds(200));

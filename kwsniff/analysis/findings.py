@@ -1,0 +1,53 @@
+"""Findings of an analysis: of the files it is about to commit, or of its tables in memory."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from kwsniff.findings.evaluate import TOTAL, as_json, evaluate, plain_rows
+from kwsniff.findings.finding_rows import find_in_files, rows_of
+from kwsniff.findings.prefilter.figures import BATCH_ROWS, Figures
+from kwsniff.findings.views import READ, open_tables
+from kwsniff.tables.rows import batch_of
+from kwsniff.tables.run import add_run_id
+from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.tables.write import TableWriter
+
+
+def write_findings(writer: TableWriter, figures: Figures, *, late: bool, memory: int) -> list[dict[str, Any]]:
+    """Writes the table of findings, the last one; returns it as JSON has it.
+
+    `figures`: those of all rows that were written. `late`: topics have got their names since.
+    `memory`: bytes that asking for them may take.
+    """
+    if late:
+        figures.distrust()
+    files = {name: [path] for name, path in writer.complete(READ).items()}
+    findings = find_in_files(files, figures, f"{memory // 1_000_000}MB")
+    writer.write("findings", batch_of("findings", rows_of(findings)))
+    return [as_json(each) for each in findings]
+
+
+def rows_as_json(findings: pa.Table) -> list[dict[str, Any]]:
+    """Rows of the table of findings as JSON has them."""
+    rows = plain_rows(findings.drop_columns(["run_id"]))
+    for row in rows:
+        for name in ("first_time", "last_time"):
+            row[name] = None if row[name] is None else row[name].isoformat()
+    return rows
+
+
+def find_in_memory(table: Callable[[str], pa.Table], run_id: str) -> pa.Table:
+    """The table of findings of tables in memory."""
+    kept = {name: table(name) for name in READ}
+    figures = Figures()
+    for name, rows in kept.items():
+        for batch in rows.to_batches(BATCH_ROWS):
+            figures.add(name, batch)
+    findings = []
+    if rules := figures.worth_asking():
+        with open_tables(kept, [TOTAL, *(rule.query for rule in rules)]) as database:
+            findings = evaluate(database, rules=rules)
+    batch = add_run_id("findings", batch_of("findings", rows_of(findings)), run_id)
+    return pa.Table.from_batches([batch]).cast(arrow_schema(TABLES["findings"]))

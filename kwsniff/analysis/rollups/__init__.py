@@ -1,0 +1,1 @@
+"""What a summary counts: latency by part, errors, TCP events, TLS."""

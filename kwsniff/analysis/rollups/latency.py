@@ -1,0 +1,257 @@
+"""Where the time of calls went, added up by API, client, broker and topic, in bounded memory.
+
+A part of a call has causes: deliberate waits and time in line go by what was waited for.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.core.declared import ENUMS
+from kwsniff.tables.arrays import whole_numbers, words_of
+from kwsniff.tables.grouping import Groups
+from kwsniff.tables.schema import TABLES
+
+MOST_KEYS = 10_000
+"""Clients, brokers, topics that are added up one by one; what comes after is added up together."""
+OTHERS: Final = "(others)"
+
+PARTS: Final = tuple(
+    column.name
+    for column in TABLES["latencies"].columns
+    if column.unit == "nanoseconds" and column.name not in ("total_ns", "round_trip_ns", "zero_window_ns")
+)
+_WAITS: Final = ENUMS["wait"]
+_BY_WAIT: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "queue_wait_ns": ("queued_behind_wait", _WAITS),
+    "broker_ns": ("wait", ("none", "replicas_possible")),
+    "deliberate_wait_ns": ("wait", _WAITS[1:]),
+}
+"""Part -> the column that says what was waited for, and its words; other words count as the first of them."""
+CAUSES: Final = tuple((part, word) for part in PARTS for word in _BY_WAIT.get(part, ("", ("none",)))[1])
+"""A part, and what was waited for meanwhile."""
+_KINDS: Final = {"long_poll": "data"}  # of waits, where it is not the word without _possible
+_POSSIBLE: Final = "_possible"
+_DIMENSIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "apis": ("api_key", "api_name"),
+    "clients": ("client_id",),
+    "brokers": ("broker_address", "broker_port"),
+}
+
+_KEYS: Final = tuple(name for names in _DIMENSIONS.values() for name in names)
+
+_LONGEST: Final = 1  # its place in a row of numbers
+_MUCH: Final = 1 << 60
+
+Key = tuple[Any, ...]
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class Sums:
+    """Calls, their parts, and the longest of them without its deliberate wait, for one key."""
+
+    __slots__ = ("calls", "causes", "longest")
+
+    def __init__(self, calls: int, longest: int, causes: Sequence[int]) -> None:
+        """`causes`: nanoseconds of each of CAUSES."""
+        self.calls = calls
+        self.longest = longest
+        self.causes = causes
+
+    def __add__(self, other: "Sums") -> "Sums":
+        causes = [mine + more for mine, more in zip(self.causes, other.causes, strict=True)]
+        return Sums(self.calls + other.calls, max(self.longest, other.longest), causes)
+
+    @property
+    def active(self) -> float:
+        """Mean time of a call without its deliberate wait."""
+        timed = zip(CAUSES, self.causes, strict=True)
+        return sum(took for (part, _), took in timed if part != "deliberate_wait_ns") / max(self.calls, 1)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Nanoseconds; `mostly`: the largest cause, and its share of all time."""
+        parts = dict.fromkeys(PARTS, 0)
+        for (part, _), took in zip(CAUSES, self.causes, strict=True):
+            parts[part] += took
+        total = sum(parts.values())
+        return {
+            "calls": self.calls,
+            "total_ns": total,
+            "mean_ns": total // max(self.calls, 1),
+            "mean_active_ns": round(self.active),
+            "max_active_ns": self.longest,
+            **parts,
+            "waited_for": self._sum_waits("deliberate_wait_ns"),
+            "in_line_behind": self._sum_waits("queue_wait_ns"),
+            "mostly": self._mostly(total) if total else None,
+        }
+
+    def _sum_waits(self, part: str) -> dict[str, int]:
+        """Word of `wait` -> nanoseconds of that part."""
+        timed = zip(CAUSES, self.causes, strict=True)
+        return {word: took for (own, word), took in timed if own == part and took}
+
+    def _mostly(self, total: int) -> dict[str, Any]:
+        """Part, kind of wait, whether that is only possible, share. Waits of a kind count together."""
+        sums: Counter[tuple[str, str]] = Counter()
+        possible: Counter[tuple[str, str]] = Counter()
+        for (part, word), took in zip(CAUSES, self.causes, strict=True):
+            kind = word.removesuffix(_POSSIBLE)
+            key = (part, _KINDS.get(kind, kind) if part != "broker_ns" else "none")
+            sums[key] += took
+            possible[key] += took if word.endswith(_POSSIBLE) else 0
+        ((part, kind), took) = sums.most_common(1)[0]
+        return {
+            "part": part,
+            "wait": kind,
+            "possible": 2 * possible[part, kind] > took,
+            "share": round(took / total, 4),
+        }
+
+
+class Table:
+    """Sums by key. Current ones are one row of numbers per key: calls, the longest, CAUSES."""
+
+    def __init__(self) -> None:
+        self._places: dict[Key, int] = {}
+        self._rows = np.zeros((0, len(CAUSES) + 2), np.int64)
+        self._folded: dict[Key, Sums] = {}
+        """What would not fit into 64 bits for much longer."""
+
+    def add(self, keys: Sequence[Key], rows: Numbers) -> None:
+        """A row for each of the keys, which may come more than once."""
+        places = np.array([self._place(key) for key in keys], np.int64)
+        if (missing := len(self._places) - len(self._rows)) > 0:
+            self._rows = np.pad(self._rows, ((0, max(missing, len(self._rows))), (0, 0)))
+        np.maximum.at(self._rows[:, _LONGEST], places, rows[:, _LONGEST])
+        order = np.argsort(places, kind="stable")
+        different = np.flatnonzero(np.diff(places[order], prepend=-1))
+        for columns in (np.s_[:_LONGEST], np.s_[_LONGEST + 1 :]):
+            self._rows[places[order[different]], columns] += np.add.reduceat(rows[order, columns], different)
+        if np.abs(self._rows).max() > _MUCH:
+            self._folded = dict(self.sums())
+            self._rows[:] = 0
+
+    def sums(self) -> Iterator[tuple[Key, Sums]]:
+        """Keys in the order in which they came."""
+        for key, place in self._places.items():
+            calls, longest, *causes = self._rows[place].tolist()
+            sums = Sums(calls, longest, causes)
+            yield key, self._folded[key] + sums if key in self._folded else sums
+
+    def _place(self, key: Key) -> int:
+        if key not in self._places and len(self._places) >= MOST_KEYS:
+            key = (OTHERS,) * len(key)
+        return self._places.setdefault(key, len(self._places))
+
+
+class Shares:
+    """Adds up batches of latencies; topics come from the rows of api_calls with the same call ids."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, Table] = {name: Table() for name in (*_DIMENSIONS, "topics")}
+
+    def add(self, latencies: pa.RecordBatch, calls: pa.RecordBatch | None) -> None:
+        """`calls`: the rows of api_calls that were taken together with these latencies, if there are any."""
+        if not latencies.num_rows:
+            return
+        waited = whole_numbers(latencies["deliberate_wait_ns"], null=0)
+        active = whole_numbers(latencies["total_ns"], null=0) - waited
+        parts = list(_by_cause(latencies))
+        # Added up once for all combinations, of which there are few, and then for each dimension of these.
+        groups = Groups(latencies, _KEYS)
+        rows = _add(groups.numbers, active, parts)
+        for dimension, names in _DIMENSIONS.items():
+            self._tables[dimension].add(list(groups.labels(names)), rows)
+        if calls is not None:
+            self._add_topics(latencies, calls, active, parts)
+
+    def _add_topics(
+        self, latencies: pa.RecordBatch, calls: pa.RecordBatch, active: Numbers, parts: Sequence[Numbers]
+    ) -> None:
+        topics = calls["topics"]
+        ends = np.frombuffer(topics.buffers()[1], np.int32)[topics.offset : topics.offset + len(topics) + 1]
+        words, codes = topics.values.dictionary, whole_numbers(topics.values.indices, null=0)
+        starts, lengths = ends[:-1], ends[1:] - ends[:-1]
+        asked, wanted = (whole_numbers(batch["call_id"], null=0) for batch in (calls, latencies))
+        if not np.array_equal(asked, wanted):
+            rows = _places(asked, wanted)
+            starts, lengths = starts[rows], lengths[rows]
+        most = lengths.max()
+        if not most:
+            return
+        repeated = np.flatnonzero(lengths) if most == 1 else np.repeat(np.arange(len(lengths)), lengths)
+        places = starts[repeated]
+        if most > 1:
+            places += np.arange(len(repeated)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        labels = words_of(words)
+        chosen = [part[repeated] if part.any() else part[:0] for part in parts]
+        rows = _add(codes[places], active[repeated], chosen)
+        said = np.flatnonzero(rows[:, 0])
+        self._tables["topics"].add([(labels[code],) for code in said.tolist()], rows[said])
+
+    def as_dict(self, names: Mapping[str, str]) -> dict[str, Any]:
+        """By dimension, what is slowest without deliberate waits first. `names`: topic id -> topic."""
+        return {dimension: list(self._rank(dimension, names)) for dimension in self._tables}
+
+    def _rank(self, dimension: str, names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+        columns = _DIMENSIONS.get(dimension, ("topic",))
+        sums: dict[Key, Sums] = {}
+        for said, found in self._tables[dimension].sums():
+            key = (names.get(said[0], said[0]),) if dimension == "topics" else said
+            sums[key] = sums[key] + found if key in sums else found
+        for key, found in sorted(sums.items(), key=lambda item: -item[1].active):
+            yield {**dict(zip(columns, key, strict=True)), **found.as_dict()}
+
+
+def _add(numbers: Numbers, active: Numbers, parts: Sequence[Numbers]) -> Numbers:
+    """For each group its rows, the greatest active time, the sum of each part, as in `Table`; `numbers` is
+    the group of each row.
+
+    A part without rows is zero for all.
+    """
+    counts = np.bincount(numbers)
+    longest = np.zeros(len(counts), np.int64)
+    np.maximum.at(longest, numbers, active)
+    return np.stack([counts, longest, *(_sums(numbers, part, len(counts)) for part in parts)], axis=1)
+
+
+def _by_cause(latencies: pa.RecordBatch) -> Iterator[Numbers]:
+    """Nanoseconds of every row, for each of CAUSES; without rows where they are 0 for all."""
+    for part in PARTS:
+        took = whole_numbers(latencies[part], null=0)
+        if part not in _BY_WAIT:
+            yield took
+            continue
+        column, words = _BY_WAIT[part]
+        told = latencies[column].dictionary.to_pylist()
+        places = np.array([*(words.index(word) if word in words else 0 for word in told), 0], np.int8)
+        rows = places[whole_numbers(latencies[column].indices, null=-1)]
+        present = np.bincount(rows, minlength=len(words))
+        for place in range(len(words)):
+            if not present[place]:
+                yield took[:0]
+            else:
+                yield took if present[place] == len(rows) else np.where(rows == place, took, 0)
+
+
+def _sums(numbers: Numbers, part: Numbers, groups: int) -> Numbers:
+    sums = np.zeros(groups, np.int64)
+    if len(part):
+        np.add.at(sums, numbers, part)
+    return sums
+
+
+def _places(asked: Numbers, wanted: Numbers) -> Numbers:
+    """The index of each wanted id in `asked`, which has all of them."""
+    first = int(asked.min())
+    span = int(asked.max()) - first + 1
+    if span > 16 * len(asked):
+        order = np.argsort(asked, kind="stable")
+        return order[np.searchsorted(asked[order], wanted)]
+    places = np.zeros(span, np.int64)
+    places[asked - first] = np.arange(len(asked))
+    return places[wanted - first]

@@ -1,0 +1,215 @@
+"""Where rows of captures go: counted, then to the writer or into memory."""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+
+from kwsniff.analysis.chosen import Chosen
+from kwsniff.analysis.memory import keep_below
+from kwsniff.analysis.parallel import Taken
+from kwsniff.analysis.summary import Summary
+from kwsniff.core.analyzer import Analyzer
+from kwsniff.findings.prefilter.figures import Figures
+from kwsniff.layout.catalog import Catalog
+from kwsniff.tables.merged_rows import (
+    CALLS,
+    Names,
+    Part,
+    concat_coded,
+    fill_topic_names,
+    merge_parts,
+    part_of,
+)
+from kwsniff.tables.schema import DETAILS
+from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
+from kwsniff.timelines.duplicates.duplicate_connections import Twins
+from kwsniff.timelines.metadata.late_topic_names import ShownIds
+from kwsniff.timelines.row_path import TOGETHER, Columns, RowPath, large_tables, public_rows
+from kwsniff.timelines.timelines import Timelines, without_twins
+
+_TIMELINE_ROWS: Final = 4096
+_FEW_BYTES: Final = 4_000_000
+_WRITERS: Final = 4
+"""Threads that write tables, where there are several analyzers. With one, a thread for writing alone cost
+15 % more processor time on two cores, and was no faster."""
+
+
+class Rows:
+    """Where rows go: counted, then to the writer or into memory, in a thread of their own.
+
+    One step of work waits at most: rows never pile up when writing is slower than reading. A failure there is
+    raised by the next call here.
+    """
+
+    def __init__(  # noqa: PLR0917
+        self,
+        catalog: Catalog,
+        summary: Summary,
+        writer: TableWriter | None,
+        chosen: Sequence[str],
+        twins: Twins,
+        only: Chosen | None,
+        *,
+        memory: int,
+        beside: bool,
+    ) -> None:
+        """`chosen`: tables. `beside`: several analyzers give rows; tables are then written beside each
+        other."""
+        self.summary = summary
+        self._only = only
+        self._twins = twins
+        self.figures = Figures()
+        """Of what is written, where findings are wanted."""
+        self.batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in chosen}
+        self.shown_ids = ShownIds()
+        """Ids of topics that rows show instead of names: no message had named them by then."""
+        self._path = RowPath(catalog, chosen)
+        self._writer = writer
+        self._memory = memory
+        self._timelines = Timelines(catalog, memory)
+        self._thread = ThreadPoolExecutor(1, "kwsniff-tables")
+        self._under_way: Future[None] | None = None
+        self._pool = ThreadPoolExecutor(_WRITERS, "kwsniff-writing") if beside else None
+        self._writing: dict[str, Future[None]] = {}
+        self._few: dict[str, list[pa.RecordBatch]] = {}
+
+    def __enter__(self) -> "Rows":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown(wait=True, cancel_futures=True)
+        if self._pool:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def drain(self, analyzer: Analyzer) -> None:
+        """Takes the larger tables once one of them fills a row group."""
+        if large := large_tables(analyzer):
+            self.take(analyzer, large)
+
+    def take(self, analyzer: Analyzer, tables: Iterable[str]) -> None:
+        """Takes tables off the analyzer, after what was taken before is settled."""
+        self.settle()
+        keep_below(self._memory)
+        # Tables without rows, too: the summary counts them.
+        columns = {table: analyzer.take(table) for table in tables}
+        self._under_way = self._thread.submit(self._take_in, columns)
+
+    def take_turn(self, parts: Sequence[Taken], names: Names, last: bool) -> None:
+        """Takes what several analyzers gave of the same packets, those of each one behind the other. `names`:
+        what was learned of topics by then. `last`: no more comes."""
+        self.settle()
+        keep_below(self._memory)
+        self._under_way = self._thread.submit(self._take_in_turn, parts, names, last)
+
+    def settle(self) -> None:
+        """Waits until everything taken is where it belongs."""
+        if self._under_way:
+            self._under_way.result()
+            self._under_way = None
+
+    def finish(self) -> None:
+        """Everything was taken: what is computed over all rows becomes rows, too."""
+        self.settle()
+        self._timelines.finish()
+        self._keep_timelines(at_least=0)
+        for writing in self._writing.values():
+            writing.result()
+        if self._pool:
+            self._pool.shutdown()
+            self._pool = None
+
+    def keep(self, table: str, batch: pa.RecordBatch) -> None:
+        """Writes rows, or remembers them when nothing is written."""
+        if table not in self.batches:
+            return
+        self.shown_ids.add(table, batch)
+        if self._writer:
+            self._write(self._writer, table, batch)
+            if "findings" in self.batches:
+                self.figures.add(table, batch)
+        else:
+            self.batches[table].append(batch)
+
+    def add(self, table: str, batch: pa.RecordBatch) -> None:
+        """Rows that are not the core's."""
+        self.settle()
+        if batch.num_rows:
+            self.summary.add(table, batch)
+            self.keep(table, batch)
+
+    def _write(self, writer: TableWriter, table: str, batch: pa.RecordBatch) -> None:
+        """One batch of each table is written at a time."""
+        if not self._pool:
+            writer.write(table, batch)
+            return
+        if table in self._writing:
+            self._writing[table].result()
+        self._writing[table] = self._pool.submit(writer.write, table, batch)
+
+    def _take_in_turn(self, parts: Sequence[Taken], names: Names, last: bool) -> None:
+        if not self._pool:
+            raise AssertionError("rows of several analyzers come where they were not expected")
+        tables = list(parts[0])
+        alone = [[table] for table in tables if table not in {CALLS, DETAILS}]
+        together = [table for table in tables if table in {CALLS, DETAILS}]
+        batches: dict[str, pa.RecordBatch] = {}
+        for rows in self._pool.map(partial(self._merge, parts, names), [together, *alone]):
+            batches |= rows
+        enough = [table for table in tables if self._is_enough(table, batches, last)]
+        self._take_batches({table: batches[table] for table in enough})
+
+    def _merge(
+        self, parts: Sequence[Taken], names: Names, tables: Sequence[str]
+    ) -> dict[str, pa.RecordBatch]:
+        """Some tables of all parts, which are taken out of them: these need not be there twice."""
+        given: list[dict[str, Part]] = []
+        for part in parts:
+            built = {}
+            for table in tables:
+                columns, order = part.pop(table)
+                rows = part_of(self._path.build(table, columns), order)
+                built[table] = fill_topic_names(table, rows, names)
+                del columns, rows
+            given.append(built)
+        return merge_parts(given, tables)
+
+    def _is_enough(self, table: str, batches: dict[str, pa.RecordBatch], last: bool) -> bool:
+        """Whether rows of a table are passed on; a few of them wait, and are passed on with later ones."""
+        if table in TOGETHER:
+            return True
+        waiting = self._few.setdefault(table, [])
+        waiting.append(batches[table])
+        size = sum(each.nbytes for each in waiting)
+        if not last and sum(each.num_rows for each in waiting) < ROW_GROUP_ROWS // 2 and size < _FEW_BYTES:
+            return False
+        batches[table] = concat_coded(waiting)
+        waiting.clear()
+        return True
+
+    def _take_in(self, columns: Columns) -> None:
+        self._take_batches(self._path.build_all(columns))
+
+    def _take_batches(self, batches: dict[str, pa.RecordBatch]) -> None:
+        noted = self._path.note(batches)
+        calls = batches.get("api_calls")
+        for table, batch in batches.items():
+            if table == "connections":
+                self.summary.note_ports(batch)
+            self._take_rows(table, batch, calls)
+            if table == "api_calls" and noted:
+                self._timelines.add(without_twins(noted, self._twins))
+                self._keep_timelines(at_least=_TIMELINE_ROWS)
+
+    def _keep_timelines(self, at_least: int) -> None:
+        for table, batch in self._timelines.take(at_least):
+            self._take_rows(table, batch, batch)
+
+    def _take_rows(self, table: str, batch: pa.RecordBatch, calls: pa.RecordBatch | None) -> None:
+        rows = self._only.of(table, batch) if self._only else batch
+        self.summary.add(table, rows, calls)
+        if calls is batch:
+            rows = public_rows(table, rows)
+        self.keep(table, self._twins.mark(rows) if self._twins and table == "connections" else rows)

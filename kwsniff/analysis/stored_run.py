@@ -1,0 +1,71 @@
+"""`kwsniff.open`: the tables of a run, or of many, in a folder that analyze, live or pipeline wrote."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from kwsniff.analysis.stored_tables import Tables
+from kwsniff.errors import CaptureError, UsageError
+from kwsniff.findings.views import files_of_tables
+from kwsniff.sources.paths import local_path
+from kwsniff.tables.aggregates import AGGREGATES
+from kwsniff.tables.schema import TABLES, arrow_schema
+
+
+class Folder(Tables):
+    """Tables in a folder; each is read when it is asked for, every time again.
+
+    Tables of an earlier kwsniff have the columns of today, null where they did not have them.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(local_path(path))
+        found = files_of_tables(self.path)
+        known = [name for name in TABLES if name in found]
+        self._files = {name: found[name] for name in (*known, *sorted(found.keys() - TABLES.keys()))}
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the tables in the folder, those of pipeline's aggregates last."""
+        return tuple(self._files)
+
+    @property
+    def paths(self) -> dict[str, list[str]]:
+        """Table name -> its parquet files."""
+        return {name: list(files) for name, files in self._files.items()}
+
+    def table(self, name: str) -> pa.Table:
+        """A table by name. Raises UsageError for one that is not here, CaptureError for damaged files."""
+        try:
+            return self.dataset(name).to_table()
+        except (OSError, pa.ArrowInvalid) as error:
+            raise CaptureError(f"{self.path}: {name} cannot be read: {str(error).splitlines()[0]}") from error
+
+    def dataset(self, name: str) -> ds.Dataset:
+        """A table as a pyarrow Dataset, for those that do not fit into memory. Raises UsageError."""
+        if name not in self._files:
+            raise UsageError(f"{self.path}: holds no table {name!r}; there are {', '.join(self._files)}")
+        schema = arrow_schema(TABLES[name]) if name in TABLES else None
+        return ds.dataset(self._files[name], schema=schema, format="parquet")
+
+    def rows(self, name: str) -> int:
+        """How many rows a table has, by the ends of its files."""
+        return sum(int(pq.read_metadata(file).num_rows) for file in self._files[name])
+
+    def origin(self) -> str:
+        """The folder."""
+        return str(self.path)
+
+
+def open(path: str | os.PathLike[str]) -> Folder:
+    """The tables that analyze, live or pipeline wrote into a folder. Raises UsageError where it has none."""
+    place = local_path(path)
+    if not files_of_tables(Path(place)).keys() & (TABLES | AGGREGATES).keys():
+        raise UsageError(
+            f"{place}: holds no tables of kwsniff; make them with `kwsniff analyze CAPTURE -o {place}`"
+        )
+    return Folder(place)

@@ -1,0 +1,1 @@
+"""The summary of an analysis as text."""

@@ -1,0 +1,8 @@
+# cython: language_level=3
+from kwsniff.core.kafka.kafka_connection cimport Context
+from kwsniff.core.tcp.connections cimport Streams
+from kwsniff.core.wire.topic_ids cimport TopicIds
+
+cdef tuple tell_shares(Streams* streams, Context* context)
+cdef dict tell_names(TopicIds* ids, bint awaited)
+cdef dict tell_learned(TopicIds* ids)

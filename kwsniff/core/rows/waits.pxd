@@ -1,8 +1,0 @@
-# cython: language_level=3
-from libc.stdint cimport int64_t
-
-from kwsniff.core.kafka.dialog cimport Context
-from kwsniff.core.tcp.connections cimport Connection
-
-cdef tuple count_waits(Connection* oldest)
-cdef list list_waits(Context* context, Connection* oldest, int64_t before, frozenset always, int64_t most)

@@ -1,0 +1,379 @@
+"""What there is at all, counted while rows pass: a rule whose figures are not reached is not asked.
+
+Most captures show next to nothing that is wrong. These figures are cheap, and each is a bound: what a rule
+looks for is not there when they stay below what its `when` says. They decide no finding; the rules do.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.findings.api_purposes import names_of
+from kwsniff.findings.prefilter.client_rates import MOST_CLIENTS, Pace
+from kwsniff.findings.prefilter.dictionaries import (
+    codes_in,
+    column_in,
+    count_of,
+    distinct,
+    encode,
+    flags_of,
+    numbers_of,
+)
+from kwsniff.findings.prefilter.lags import Lags
+from kwsniff.findings.prefilter.partition_volumes import Plain, Volumes
+from kwsniff.findings.rule import Rule, load_gates, rules_behind
+from kwsniff.tables.arrays import is_short, texts
+from kwsniff.tables.schema import TABLES
+
+BATCH_ROWS: Final = 1 << 16
+_ENDED: Final = ("fin", "reset", "reused")
+_NOT_FOREIGN: Final = ("empty", "kafka", "tls", "undecided")
+_MALFORMED: Final = ("framing_lost", "undecodable_request")
+_VIOLATIONS: Final = (
+    "answered_out_of_order", "unexpected_response", "undecodable_response", "null_not_allowed",
+)  # fmt: skip
+
+
+class Figures:
+    """Figures of the rows that `add` is shown, in bounded memory whatever their number."""
+
+    def __init__(self, *, nameless: bool = False) -> None:
+        """`nameless`: topics may get their names later, which `name_topics` then says."""
+        self._sums: dict[str, float] = dict.fromkeys(_SUMS, 0)
+        self._errors: set[int] = set()
+        self._pace = Pace()
+        self._volumes = Volumes(nameless=nameless)
+        self._plain = Plain()
+        self._lags = Lags()
+        self._servers = False
+        """Whether some calls are not those of clients."""
+        self._unsure = False
+        self._texts: dict[str, tuple[pa.Schema, Sequence[int]]] = {}
+        self.long_texts = False
+        """Whether some are too long for rows to be compared by them."""
+        self._brokers: dict[str, str] = {}
+        """Client -> the first of its brokers in the order of texts."""
+
+    def add(self, table: str, batch: pa.RecordBatch) -> None:
+        """Counts the rows of a batch; strings are dictionary-coded. Columns that are missing are null."""
+        if batch.num_rows and (count := getattr(self, f"_add_{table}", None)):
+            schema, texts = self._texts.get(table, (None, ()))
+            if schema is None or schema != batch.schema:
+                texts = _texts_in(batch.schema)
+                self._texts[table] = batch.schema, texts
+            self.long_texts = self.long_texts or _has_long_texts(batch, texts)
+            count(batch)
+
+    def distrust(self) -> None:
+        """Topics were shown by id and have got names since: figures by topic are not the rules'."""
+        self._unsure = True
+
+    def name_topics(self, names: Mapping[str, str]) -> None:
+        """Topics were shown by id and have got these names (by id) since."""
+        self._volumes.name(names)
+        self._lags.name(names)
+        self.long_texts |= not is_short(texts([*names.values()]))
+
+    def state(self) -> tuple[Any, ...]:
+        """What was counted, for `add_up`: plain values, in bounded memory."""
+        counted = self._pace, self._volumes, self._plain, self._lags
+        sums = {name: int(number) for name, number in self._sums.items()}
+        flags = self._servers, self._unsure, self.long_texts
+        return sums, self._errors, self._brokers, flags, [each.state() for each in counted]
+
+    def merge(self, state: tuple[Any, ...]) -> None:
+        """Adds the figures of other rows: it is as if `add` had been shown these, too."""
+        sums, errors, brokers, (servers, unsure, long_texts), counted = state
+        for name, number in sums.items():
+            self._sums[name] = (max if name in _MOST else sum)((self._sums[name], number))
+        self._errors |= errors
+        self._servers |= servers
+        self._unsure |= unsure
+        self.long_texts |= long_texts
+        for client, broker in brokers.items() if len(self._brokers) <= MOST_CLIENTS else ():
+            self._brokers[client] = min(broker, self._brokers.get(client, broker))
+        pace, volumes, plain, lags = counted
+        self._pace.merge(pace)
+        self._volumes.merge(volumes)
+        self._plain.merge(plain)
+        self._lags.merge(lags)
+
+    def add_twins(self, number: int) -> None:
+        """Connections that were added before it was known whose twins they are."""
+        self._sums["twins"] += number
+        self._sums["duplicates"] += number
+
+    @property
+    def twins(self) -> bool:
+        """Whether connections are twins of others."""
+        return self._sums["twins"] > 0
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether calls name no client."""
+        return self._sums["unnamed"] > 0
+
+    def sums(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
+        """Views that rules read, by name, and their columns; without those that only the rows can give."""
+        if self._unsure or self.twins or self.unnamed:
+            return {}
+        calls = self._pace.sums()
+        told = {} if calls is None else {"call_sum": calls}
+        if len(self._brokers) <= MOST_CLIENTS:
+            told["client_broker"] = {"client": [*self._brokers], "broker": [*self._brokers.values()]}
+        return {**self._volumes.sums(), **told}
+
+    def total_ns(self) -> int | None:
+        """What all calls took together; None where only the rows tell."""
+        return None if self.twins else int(self._sums["total_ns"])
+
+    def worth_asking(self) -> list[Rule]:
+        """The rules that may find something."""
+        figures = self.as_dict()
+        return rules_behind(
+            [gate for gate in load_gates() if any(self._holds(floors, figures) for floors in gate.when)]
+        )
+
+    def _holds(self, floors: Mapping[str, Any], figures: Mapping[str, float]) -> bool:
+        for name, floor in floors.items():
+            if name == "errors":
+                held = not self._errors.isdisjoint(floor)
+            elif name == "errors_beside":
+                held = not self._errors <= set(floor)
+            else:
+                held = figures[name] >= floor
+            if not held:
+                return False
+        return True
+
+    def as_dict(self) -> dict[str, float]:
+        """Figure -> number; infinite where only a rule can tell."""
+        plain = self._plain.figures(sure=not self.twins)
+        found = {**self._sums, **self._pace.figures(), **self._volumes.figures(), **plain}
+        # The rule leaves out what servers and twins commit.
+        sure = not (self._unsure or self.twins or self._servers)
+        found["lag_growth"] = self._lags.growth(sure=sure)
+        if self._unsure or self.twins:
+            # Calls of twins count once, which only the rules know.
+            found.update(dict.fromkeys((*self._pace.figures(), *self._volumes.figures()), float("inf")))
+        return found
+
+    def _most(self, name: str, values: "np.ndarray[Any, Any]") -> None:
+        self._sums[name] = max(self._sums[name], int(values.max()))
+
+    def _add_api_calls(self, batch: pa.RecordBatch) -> None:
+        sums = self._sums
+        sums["unanswered"] += count_of(batch, "status", "unanswered")
+        sums["cut_off"] += count_of(batch, "reason", "cut_off_by_client")
+        sums["unnamed"] += batch.num_rows - _describe(batch, "client_id")
+        codes, callers = codes_in(batch, "caller")
+        counts = (
+            {word: codes.count(code) for code, word in enumerate(callers)} if callers != ["client"] else {}
+        )
+        sums["replicas"] += counts.get("replica", 0)
+        self._servers |= any(number for word, number in counts.items() if word != "client")
+        self._count_group_calls(batch)
+        sums["waits_for_replicas"] += column_in(batch, "acks").count(-1)
+        sums["read_committed"] += column_in(batch, "isolation_level").count(1)
+        sums["throttled_ms"] += column_in(batch, "throttle_time_ms").sum_above(above=0)
+        self._pace.add_calls(batch)
+
+    def _count_group_calls(self, batch: pa.RecordBatch) -> None:
+        """Members that leave, and fetches of share groups."""
+        codes, apis = codes_in(batch, "api_name")
+        for name, purpose in (("leaves", "is_leave"), ("share_fetches", "is_share_fetch")):
+            self._sums[name] += sum(codes.count(apis.index(api)) for api in names_of(purpose) if api in apis)
+        epochs = [apis.index(api) for api in names_of("is_epoch_heartbeat") if api in apis]
+        if epochs:
+            left = numbers_of(batch, "generation", null=0) == -1
+            apis_of, _ = encode(batch, "api_name")
+            self._sums["leaves"] += np.count_nonzero(left & np.isin(apis_of, epochs))
+
+    def _add_error_codes(self, batch: pa.RecordBatch) -> None:
+        self._errors.update(distinct(numbers_of(batch, "error_code", null=0).astype(np.int64)).tolist())
+        self._pace.add_errors(batch)
+
+    def _add_latencies(self, batch: pa.RecordBatch) -> None:
+        broker = numbers_of(batch, "broker_ns", null=0)
+        self._most("longest_ns", broker + numbers_of(batch, "queue_wait_ns", null=0))
+        # What waited in a queue on its way, beyond the round trip that the handshake showed.
+        held_up = numbers_of(batch, "network_ns", null=0) - numbers_of(batch, "round_trip_ns", null=0)
+        self._sums["queued_calls"] += np.count_nonzero(held_up >= 30_000_000)
+        totals = numbers_of(batch, "total_ns", null=0)
+        self._most("longest_call_ns", totals)
+        self._sums["total_ns"] += int(totals.sum(dtype=np.int64))
+        self._sums["slow_calls"] += np.count_nonzero(broker >= 50_000_000)
+
+    def _add_connections(self, batch: pa.RecordBatch) -> None:
+        def each(name: str) -> "np.ndarray[Any, Any]":
+            return numbers_of(batch, name, null=0)
+
+        sums = self._sums
+        codes, words = encode(batch, "ending")
+        sums["ended"] += sum(np.count_nonzero(codes == words.index(word)) for word in _ENDED if word in words)
+        sums["refused"] += np.count_nonzero(flags_of(batch, "refused"))
+        sums["silent"] += np.count_nonzero((each("broker_packets") == 0) & (each("client_bytes") == 0))
+        sums["closed_by_broker"] += count_of(batch, "closed_by", "broker")
+        sums["syn_retries"] += np.count_nonzero(each("syn_retries") > 0)
+        sums["client_resets"] += count_of(batch, "reset_by", "client")
+        codes, words = encode(batch, "reset_by")
+        if "broker" in words:
+            bare = (codes == words.index("broker")) & ~flags_of(batch, "reset_acknowledges")
+            sums["odd_resets"] += np.count_nonzero(bare)
+        sums["odd_resets"] += np.count_nonzero(
+            (each("reset_ttl_step") != 0) | (each("reset_ident_step") > 64)
+        )
+        codes, words = encode(batch, "closed_by")
+        later = each("last_time") - each("first_time") >= 1_000_000
+        sums["closed_later"] += (
+            np.count_nonzero((codes == words.index("broker")) & later) if "broker" in words else 0
+        )
+        sums["alerts"] += _describe(batch, "tls_alert")
+        sums["sealed"] += count_of(batch, "protocol", "tls")
+        sums["greeted"] += np.count_nonzero(flags_of(batch, "tls_hello"))
+        codes, words = encode(batch, "protocol")
+        foreign = [words.index(word) for word in words if word not in _NOT_FOREIGN]
+        sums["foreign"] += np.count_nonzero(np.isin(codes, foreign)) + _describe(batch, "answered_in")
+        sums["proxied"] += _describe(batch, "proxy_header")
+        sums["one_sided"] += np.count_nonzero((each("client_packets") == 0) | (each("broker_packets") == 0))
+        for side in ("client", "broker"):
+            self._most("zero_window_ns", each(f"{side}_zero_window_ns"))
+            self._most("round_trip_ns", each(f"{side}_round_trip_ns"))
+            sums["retransmitted_bytes"] += int(each(f"{side}_retransmitted_bytes").sum())
+            sums["missing_bytes"] += int(each(f"{side}_missing_bytes").sum())
+        self._most("round_trip_ns", each("round_trip_ns"))
+        if len(self._brokers) <= MOST_CLIENTS:
+            self._name_brokers(batch)
+        self._volumes.shown.add_connections(batch)
+        twins = batch.num_rows - batch["twin_of"].null_count if "twin_of" in batch.schema.names else 0
+        sums["twins"] += twins
+        sums["duplicates"] += twins + np.count_nonzero(each("duplicate_packets") > 0)
+
+    def _name_brokers(self, batch: pa.RecordBatch) -> None:
+        (ids, names), (places, addresses) = encode(batch, "client_id"), encode(batch, "client_address")
+        hosts, texts = encode(batch, "broker_address")
+        clients = np.where(ids >= 0, ids, places + len(names))
+        ports = numbers_of(batch, "broker_port", null=0)
+        known = [*names, *addresses]
+        for pair in distinct((clients * len(texts) + hosts) << 16 | ports).tolist():
+            client, host = divmod(pair >> 16, len(texts))
+            broker = f"{texts[host]}:{pair & 0xFFFF}"
+            name = known[client]
+            self._brokers[name] = min(broker, self._brokers.get(name, broker))
+
+    def _add_partitions(self, batch: pa.RecordBatch) -> None:
+        self._volumes.add(batch)
+
+    def _add_leaders(self, batch: pa.RecordBatch) -> None:
+        self._volumes.shown.add_leaders(batch)
+
+    def _add_brokers(self, batch: pa.RecordBatch) -> None:
+        self._volumes.shown.add_brokers(batch)
+
+    def _add_record_batches(self, batch: pa.RecordBatch) -> None:
+        self._plain.add(batch)
+
+    def _add_groups(self, batch: pa.RecordBatch) -> None:
+        self._sums["rebalances"] += batch.num_rows
+
+    def _add_members(self, batch: pa.RecordBatch) -> None:
+        self._sums["idle_members"] += np.count_nonzero(numbers_of(batch, "partition_count", null=-1) == 0)
+        self._sums["expired_members"] += count_of(batch, "left_how", "session_expired")
+
+    def _add_transactions(self, batch: pa.RecordBatch) -> None:
+        self._sums["transactions"] += batch.num_rows
+
+    def _add_commits(self, batch: pa.RecordBatch) -> None:
+        self._lags.add(batch)
+
+    def _add_anomalies(self, batch: pa.RecordBatch) -> None:
+        for name, anomalies in (("malformed", _MALFORMED), ("violations", _VIOLATIONS)):
+            self._sums[name] += sum(count_of(batch, "name", each) for each in anomalies)
+
+    def _add_captures(self, batch: pa.RecordBatch) -> None:
+        flawed = flags_of(batch, "truncated") | flags_of(batch, "damaged")
+        flawed |= numbers_of(batch, "dropped_by_kernel", null=0) > 0
+        self._sums["flawed_captures"] += np.count_nonzero(flawed)
+
+
+def _describe(batch: pa.RecordBatch, name: str) -> int:
+    """Rows in which the column is not null."""
+    place = batch.schema.get_field_index(name)
+    return batch.num_rows - batch.column(place).null_count if place >= 0 else 0
+
+
+def _has_long_texts(batch: pa.RecordBatch, texts: Sequence[int]) -> bool:
+    return any(not is_short(batch.column(place).dictionary) for place in texts)
+
+
+def _texts_in(schema: pa.Schema) -> list[int]:
+    """Places of columns with texts of the capture: where all words are known, codes have less bits."""
+    types = enumerate(schema.types)
+    return [
+        at
+        for at, type_ in types
+        if pa.types.is_dictionary(type_)
+        and type_.index_type == pa.int32()
+        and pa.types.is_string(type_.value_type)
+    ]
+
+
+_SUMS: Final = (
+    "unanswered", "cut_off", "unnamed", "replicas", "leaves", "share_fetches", "waits_for_replicas",
+    "read_committed", "throttled_ms", "total_ns", "longest_ns", "longest_call_ns", "slow_calls",
+    "queued_calls", "ended", "refused",
+    "silent", "syn_retries", "client_resets", "odd_resets", "closed_by_broker",
+    "closed_later", "alerts", "sealed", "one_sided", "greeted", "foreign", "proxied", "malformed",
+    "violations", "zero_window_ns",
+    "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates",
+    "rebalances", "idle_members", "expired_members", "transactions", "flawed_captures",
+    "rules_not_asked",
+)  # fmt: skip
+
+
+_MOST: Final = ("longest_ns", "longest_call_ns", "zero_window_ns", "round_trip_ns")
+"""Those of _SUMS that are the greatest of something."""
+
+
+def figures_of(files: Mapping[str, Sequence[Any]]) -> Figures:
+    """Figures of parquet files, by table; only the columns that count are read."""
+    import pyarrow.parquet as pq
+
+    figures = Figures()
+    for table, paths in files.items():
+        wanted = COUNTED.get(table, ())
+        for path in paths if wanted else ():
+            told = pq.read_metadata(path)
+            columns = [name for name in wanted if name in told.schema.names]
+            words = [name for name in columns if name in _WORDS[table]]
+            with pq.ParquetFile(path, metadata=told, read_dictionary=words) as file:
+                for group in range(file.num_row_groups):
+                    # A batch over several groups would have the texts of all of them.
+                    for batch in file.iter_batches(BATCH_ROWS, [group], columns=columns, use_threads=False):
+                        figures.add(table, batch)
+    return figures
+
+
+_WORDS: Final = {
+    name: {column.name for column in table.columns if column.type == "string"}
+    for name, table in TABLES.items()
+}
+COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
+    "api_calls": ("acks", "reason", "isolation_level", "throttle_time_ms", "generation", *Pace.OF_CALLS),
+    "error_codes": tuple(dict.fromkeys(("error_code", *Pace.OF_ERRORS, "topic", "error_message"))),
+    "latencies": ("broker_ns", "queue_wait_ns", "network_ns", "round_trip_ns", "total_ns"),
+    "connections": tuple(column.name for column in TABLES["connections"].columns),
+    "partitions": Volumes.OF_PARTITIONS,
+    "leaders": ("topic", "partition", "leader"),
+    "brokers": ("node_id", "host", "port"),
+    "record_batches": Plain.OF_BATCHES,
+    "groups": ("group_id",),
+    "members": ("partition_count", "left_how"),
+    "transactions": ("transactional_id",),
+    "commits": Lags.OF_COMMITS,
+    "anomalies": ("name",),
+    "captures": ("truncated", "damaged", "dropped_by_kernel"),
+}  # fmt: skip
+"""The columns that are looked at, by table."""

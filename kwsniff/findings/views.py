@@ -1,0 +1,359 @@
+"""A folder of tables, of `analyze`, `live` or `pipeline` alike, as one database of views."""
+
+import os
+import re
+import tempfile
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kwsniff.errors import UsageError
+from kwsniff.findings.database import hush, open_database
+from kwsniff.findings.references import REFERENCES
+from kwsniff.tables.column import Column
+from kwsniff.tables.folder import settle
+from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.temporary import temporary_folder
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+READ: tuple[str, ...] = tuple(name for name in TABLES if name != "findings")
+_SMALL = 64 << 20
+"""Bytes of files for which threads cost more than they save."""
+_LARGE: Final = 256 << 10
+"""Bytes of a file that may hold texts by the megabyte once it is unpacked."""
+_FEW: Final = 64
+"""Files of a table that are kept open, for the columns of each, and whose footers are kept: more of them take
+the memory, which grows with their number."""
+_MB_OF_A_THREAD: Final = 125
+"""What one takes of large tables at the least, by DuckDB's own guide."""
+MEMORY = "512MB"
+"""What DuckDB may take; beyond that it uses the disk."""
+
+
+def with_sources(tables: Sequence[str]) -> tuple[str, ...]:
+    """These tables, and those that findings are made of where they are wanted."""
+    wanted = {*tables, *READ} if "findings" in tables else set(tables)
+    return tuple(name for name in TABLES if name in wanted)
+
+
+def is_folder_of_tables(place: str | os.PathLike[str]) -> bool:
+    """Whether kwsniff has written tables there."""
+    folder = Path(place)
+    return any(
+        (folder / f"{name}.parquet").is_file() or (folder / name).is_dir()
+        for name in ("api_calls", "connections")
+    )
+
+
+def open_folder(
+    folder: str | os.PathLike[str], *, memory: str = MEMORY, copies: Path | None = None
+) -> "duckdb.DuckDBPyConnection":
+    """The tables of a folder as views for rules. `memory`: what DuckDB may take; `copies`: a folder for those
+    tables whose long texts have to be cut, which stays as long as the database; without it, their rows are
+    kept in memory. Raises UsageError where the folder holds no tables."""
+    place = Path(folder)
+    sources = files_of_tables(place)
+    if "api_calls" not in sources or "connections" not in sources:
+        raise UsageError(
+            f"{place} has no tables of kwsniff (api_calls, connections); write them with "
+            "`kwsniff analyze CAPTURE -o DIR`"
+        )
+    return _create_views(
+        open_database(),
+        sources,
+        _views(),
+        wanted={*READ, *_views()},
+        columns=None,
+        memory=memory,
+        copies=copies,
+    )
+
+
+@contextmanager
+def open_for(
+    queries: Iterable[str],
+    sources: Mapping[str, Sequence[str | os.PathLike[str]]],
+    *,
+    twins: bool,
+    unnamed: bool = True,
+    sums: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
+    memory: str = MEMORY,
+    long_texts: bool = False,
+) -> Iterator["duckdb.DuckDBPyConnection"]:
+    """As open_folder, for files, and only for these queries: a connection with nothing but `execute`.
+
+    Only tables, columns and views that they name are there: each one costs a look into its files, and each
+    column time to plan every query. `twins`: whether a connection may be a twin of another. `unnamed`:
+    whether a call may name no client. `sums`: views whose rows are known already, by column. `memory`: what
+    DuckDB may take. `long_texts`: some are known to be so long that rows must not be compared by them.
+    """
+    known = sums or {}
+    views = {name: text for name, text in _views().items() if name not in known}
+    if not twins:
+        views["twin"] = _NO_TWINS
+    if not unnamed:
+        views["unnamed"] = _NO_UNNAMED
+    wanted, named = _named_in(queries, views)
+    with temporary_folder() as folder, open_database(bare=True) as database:
+        for name in named.intersection(known):
+            _fill(database, name, known[name])
+        yield _create_views(
+            database, sources, views, wanted=wanted, columns=named, memory=memory, long_texts=long_texts,
+            copies=Path(folder),
+        )  # fmt: skip
+
+
+_SUM_TYPES: Final = {"call_ids": "bigint[]"} | dict.fromkeys(
+    ("client", "clients", "kind", "broker", "topic"), "varchar"
+)
+
+
+def _fill(database: "duckdb.DuckDBPyConnection", name: str, columns: Mapping[str, Sequence[Any]]) -> None:
+    """A table of a few rows. Arrow's would need DuckDB's package, which takes longer to load."""
+    chosen = []
+    for column in columns:
+        value = f"unnest(${column}::{_SUM_TYPES.get(column, 'bigint')}[])"
+        chosen.append(f'{f"make_timestamptz({value})" if column.endswith("_time") else value} as "{column}"')
+    database.execute(f"create temp table {name} as select {', '.join(chosen)}", columns)
+
+
+def _create_views(
+    database: "duckdb.DuckDBPyConnection",
+    sources: Mapping[str, Sequence[str | os.PathLike[str]]],
+    views: Mapping[str, str],
+    *,
+    wanted: Container[str],
+    columns: Container[str] | None,
+    memory: str = MEMORY,
+    long_texts: bool = False,
+    copies: Path | None = None,
+) -> "duckdb.DuckDBPyConnection":
+    _set_up(database, memory)
+    chosen = {name: [*sources[name]] for name in READ if name in wanted and sources.get(name)}
+    shortened = long_texts or _long_texts_in(chosen)
+    size = sum(Path(file).stat().st_size for listed in sources.values() for file in listed)
+    if max(map(len, chosen.values()), default=0) > _FEW:
+        database.execute("set parquet_metadata_cache = false")
+    if size < _SMALL or int(memory.removesuffix("MB")) < _MB_OF_A_THREAD:
+        database.execute("set threads = 1")
+    for name in READ:
+        if name in chosen and shortened:
+            _take_short(database, name, chosen[name], columns, copies)
+        elif name in chosen:
+            _show(database, name, _source(chosen[name]), columns)
+        elif name in wanted:
+            _show_nothing(database, name)
+    return _with_views(database, views, wanted)
+
+
+def _source(listed: Sequence[str | os.PathLike[str]]) -> str:
+    apart = str(len(listed) <= _FEW or not _have_same_columns(listed)).lower()
+    files_ = ", ".join(map(_quote, listed))
+    return f"read_parquet([{files_}], union_by_name={apart}, hive_partitioning=false)"
+
+
+def _have_same_columns(listed: Sequence[str | os.PathLike[str]]) -> bool:
+    """Whether the files are of one time: columns are added as kwsniff learns them."""
+    import pyarrow.parquet as pq
+
+    first = pq.read_schema(listed[0])
+    return all(pq.read_schema(file).equals(first) for file in listed[1:])
+
+
+def _long_texts_in(files_: Mapping[str, Sequence[str | os.PathLike[str]]]) -> bool:
+    """Whether one of the files holds texts that have to be cut; then all are, so that they still join."""
+    large = [file for listed in files_.values() for file in listed if Path(file).stat().st_size >= _LARGE]
+    if not large:
+        return False
+    from kwsniff.findings.short_texts import has_long_texts
+
+    return any(map(has_long_texts, large))
+
+
+def _take_short(
+    database: "duckdb.DuckDBPyConnection",
+    name: str,
+    listed: Sequence[str | os.PathLike[str]],
+    columns: Container[str] | None,
+    folder: Path | None,
+) -> None:
+    """A table whose long texts are cut: copies in `folder`, where there is one that is there as long as the
+    database; else DuckDB keeps the rows, which takes memory that it does not count."""
+    from kwsniff.findings.short_texts import copy_shortened
+
+    with temporary_folder() if folder is None else nullcontext(folder) as place:
+        copies = [Path(place, f"{name}-{number}.parquet") for number in range(len(listed))]
+        for file, copy in zip(listed, copies, strict=True):
+            copy_shortened(file, copy, columns)
+        _show(database, name, _source(copies), columns, kept=folder is None)
+
+
+def files_of_tables(folder: Path) -> dict[str, list[str]]:
+    """Name of a table -> its parquet files, in whichever way a verb of kwsniff lays them out."""
+    found: dict[str, list[str]] = {}
+    if not folder.is_dir():
+        return found
+    settle(folder)
+    for entry in sorted(folder.iterdir()):
+        if entry.name.startswith((".", "_")):
+            continue
+        if entry.suffix == ".parquet" and entry.is_file():
+            found[entry.stem] = [str(entry)]
+        elif entry.is_dir():
+            files_ = sorted(str(file) for file in entry.rglob("*.parquet") if _is_shown(file, folder))
+            if files_ or entry.name in TABLES:
+                found[entry.name] = files_
+    return found
+
+
+def open_tables(
+    tables: Mapping[str, "pa.Table"], queries: Iterable[str] | None = None, memory: str = MEMORY
+) -> "duckdb.DuckDBPyConnection":
+    """Tables in memory as views for rules; those that are missing have no rows. `queries` and `memory`: as
+    open_for."""
+    database = open_database()
+    _set_up(database, memory)
+    views = _views()
+    wanted, named = _named_in(queries, views) if queries is not None else ({*READ, *views}, None)
+    if queries is not None:
+        database.execute("set threads = 1")
+    for name in READ:
+        if name not in wanted:
+            continue
+        rows = tables.get(name)
+        database.register(f"{name}_rows", arrow_schema(TABLES[name]).empty_table() if rows is None else rows)
+        _show(database, name, f"{name}_rows", named)
+    return _with_views(database, views, wanted)
+
+
+def _named_in(queries: Iterable[str], views: Mapping[str, str]) -> tuple[set[str], set[str]]:
+    """The tables and views that queries need, and every name in them: columns among others."""
+    named, wanted = set(re.findall(r"\w+", " ".join(queries))), set[str]()
+    for name in reversed([*views]):
+        if name in named:
+            wanted.add(name)
+            named |= set(re.findall(r"\w+", views[name]))
+    return {*wanted, *named.intersection(READ)}, named
+
+
+def columns_named(queries: Iterable[str]) -> set[str]:
+    """Every column that rules with these queries may read, and other names."""
+    return _named_in(queries, _views())[1]
+
+
+SMALL: Final = (
+    "twin", "server_error", "refusing", "restart", "renewal", "lone_topic", "lone_topics", "blind", "lossy",
+    "span", "stretch", "explained_close", "closed_unheard", "after_silence", "boxed",
+)  # fmt: skip
+"""Views of few rows that take a look at all calls, in the order in which they need each other."""
+
+
+def keep_small(database: "duckdb.DuckDBPyConnection", queries: Iterable[str]) -> None:
+    """Small views that these queries need are asked once, and not again for each query that names them."""
+    asked = "select view_name from duckdb_views() where temporary"
+    shown = {name for (name,) in database.execute(asked).fetchall()}
+    needed, _ = _named_in(queries, _views())
+    for name in SMALL:
+        if name in needed and name in shown:
+            database.execute(f"create temp table if not exists {name}_rows as from {name}")
+            database.execute(f"create or replace temp view {name} as from {name}_rows")
+
+
+def _is_shown(file: Path, folder: Path) -> bool:
+    return not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+
+
+def _set_up(database: "duckdb.DuckDBPyConnection", memory: str = MEMORY) -> None:
+    # What does not fit goes where temporary files go, not into the current directory; DuckDB removes it.
+    spare = _quote(Path(tempfile.gettempdir(), f"kwsniff-findings-{os.getpid()}"))
+    database.execute(
+        f"set TimeZone = 'UTC'; set memory_limit = '{memory}'; set temp_directory = {spare}; "
+        "set parquet_metadata_cache = true; "
+        # For what it takes to be few rows, which estimates of views seldom are, DuckDB compares all pairs.
+        "set asof_loop_join_threshold = 0"
+    )
+    hush(database)
+
+
+def _quote(path: str | os.PathLike[str]) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+def _show(
+    database: "duckdb.DuckDBPyConnection",
+    name: str,
+    source: str,
+    wanted: Container[str] | None = None,
+    *,
+    kept: bool = False,
+) -> None:
+    """A table with all columns of today, or some: those that a folder of before does not have are null.
+
+    `kept`: the rows are taken now, since the source will be gone.
+    """
+    # Names are those of TABLES; paths are quoted by _shown.
+    there = {column[0] for column in database.execute(f"from {source} limit 0").description or ()}
+    columns = [
+        f'"{column.name}"' if column.name in there else f'{_name_absent(column)} as "{column.name}"'
+        for column in TABLES[name].columns
+        if wanted is None or column.name in wanted
+    ]
+    selected = ", ".join(columns) or "1 as row"
+    how = "table" if kept else "view"
+    database.execute(f"create temp {how} {name} as select {selected} from {source}")  # noqa: S608
+
+
+def _show_nothing(database: "duckdb.DuckDBPyConnection", name: str) -> None:
+    """A table without rows."""
+    columns = ", ".join(f'null::{_TYPES[column.type]} as "{column.name}"' for column in TABLES[name].columns)
+    database.execute(f"create temp view {name} as select {columns} limit 0")
+
+
+def _name_absent(column: Column) -> str:
+    # Rows of before runs had ids join with each other: all of them are of one run.
+    return "''" if column.name == "run_id" else f"null::{_TYPES[column.type]}"
+
+
+_TYPES: Mapping[str, Any] = {
+    "bool": "boolean", "int16": "smallint", "int32": "integer", "int64": "bigint", "double": "double",
+    "string": "varchar", "strings": "varchar[]", "integers": "bigint[]", "time": "timestamptz",
+    "binary": "blob",
+}  # fmt: skip
+
+
+_OF_VIEWS: Final = ("calls", "restarts", "replicas", "spans", "sums", "opening", "closes")
+"""Files of shared_views/, in the order in which they need each other."""
+
+
+@cache
+def _views() -> Mapping[str, str]:
+    """Name of a view or macro -> the statement that makes it, in order; empty for those of references.py."""
+    texts = [(_FOLDER / f"{name}.sql").read_text("utf-8") for name in _OF_VIEWS]
+    text = re.sub("--.*", "", "".join(texts))
+    made = {found[1]: each for each in text.split(";") if (found := _MADE.search(each))}
+    return {**dict.fromkeys(REFERENCES, ""), **made}
+
+
+_FOLDER: Final = Path(__file__).with_name("shared_views")
+_MADE: Final = re.compile(r"create temp view (\w+)")
+_NO_UNNAMED: Final = (
+    "create temp view unnamed as select '' as run_id, 0::bigint as connection_id, '' as named where false"
+)
+_NO_TWINS: Final = "create temp view twin as select '' as run_id, 0::bigint as connection_id where false"
+
+
+def _with_views(
+    database: "duckdb.DuckDBPyConnection", views: Mapping[str, str], wanted: Container[str]
+) -> "duckdb.DuckDBPyConnection":
+    for name, add in REFERENCES.items():
+        if name in wanted:
+            add(database)
+    for name, statement in views.items():
+        if statement and name in wanted:
+            database.execute(statement)
+    return database

@@ -1,0 +1,1 @@
+"""Consumer groups over time: members, heartbeats, rebalances."""

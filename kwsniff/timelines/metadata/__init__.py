@@ -1,0 +1,1 @@
+"""What brokers say of the cluster: topics, leaders, names of topics."""

@@ -1,0 +1,1 @@
+"""What a call waited for at the broker, proven by other connections."""

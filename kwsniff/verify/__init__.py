@@ -1,0 +1,1 @@
+"""kwsniff compared with tshark, message by message."""

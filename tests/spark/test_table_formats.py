@@ -1,0 +1,191 @@
+"""Tables with a history, read by others than those who wrote them; modes are those of the rows' days."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
+
+from kwsniff.errors import OutputError, UsageError
+from kwsniff.spark import output_lock, table_formats
+from kwsniff.spark.parts import by_date
+from kwsniff.spark.pipeline import run_pipeline
+from kwsniff.spark.storage import Place
+from kwsniff.tables.folder import MANIFEST, Folder
+from kwsniff.tables.schema import TABLES, arrow_schema
+from tests.spark.compare import analyzed, analyzed_once, in_order
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+ONE, OTHER = (CAPTURES / name / "capture.pcap" for name in ("transactions", "first_steps"))
+FORMS = ("parquet", "delta", "iceberg")
+SHOWN = ("api_calls", "connections", "transactions")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch, in_process: None) -> None:
+    monkeypatch.setattr(output_lock, "BEAT_S", 0.2)
+    monkeypatch.setattr(output_lock, "PATIENCE_S", 1.0)
+    pytest.importorskip("deltalake", reason="deltalake is not installed")
+    pytest.importorskip("pyiceberg", reason="pyiceberg is not installed")
+
+
+def run(capture: Path, output: Path, form: str, mode: str = "overwrite") -> Any:
+    spark: Any = object()
+    return run_pipeline(capture, output, spark=spark, tables=SHOWN, num_buckets=2, form=form, mode=mode)
+
+
+def read(output: Path, form: str, table: str, version: int | None = None) -> pa.Table:
+    """By the format's own library; of parquet by the manifest."""
+    if form == "delta":
+        import deltalake
+
+        return deltalake.DeltaTable(str(output / table), version=version).to_pyarrow_table()
+    if form == "iceberg":
+        with table_formats.open_catalog(Place(str(output))) as catalog:
+            found = catalog.load_table(f"kwsniff.{table}")
+            snapshot = None if version is None else found.history()[version].snapshot_id
+            return found.scan(snapshot_id=snapshot).to_arrow()
+    files = json.loads((output / MANIFEST).read_text())["files"][table]
+    return ds.dataset([str(output / each["path"]) for each in files]).to_table()
+
+
+def rows(table: pa.Table, name: str) -> list[dict[str, Any]]:
+    schema = arrow_schema(TABLES[name])
+    return in_order(table.select(schema.names).cast(schema), ())
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_are_replaced_added_and_replaced_by_their_days(form: str, tmp_path: Path) -> None:
+    output = tmp_path / "lake"
+    one, other = analyzed_once(ONE), analyzed_once(OTHER)
+    run(ONE, output, form)
+    assert {name: rows(read(output, form, name), name) for name in SHOWN} == {n: one[n] for n in SHOWN}
+    run(OTHER, output, form, "append")
+    for name in SHOWN:
+        assert rows(read(output, form, name), name) == sorted([*one[name], *other[name]], key=repr)
+    run(OTHER, output, form, "replace-dates")
+    for name in SHOWN:
+        kept = [row for row in one[name] if days([row], name).isdisjoint(days(other[name], name))]
+        assert rows(read(output, form, name), name) == sorted([*kept, *other[name]], key=repr), name
+    run(OTHER, output, form)
+    assert {name: rows(read(output, form, name), name) for name in SHOWN} == {n: other[n] for n in SHOWN}
+
+
+def days(found: list[dict[str, Any]], name: str) -> set[str]:
+    schema = arrow_schema(TABLES[name])
+    filled = [{**dict.fromkeys(schema.names), **row} for row in found]
+    batches = pa.Table.from_pylist(filled, schema=schema).to_batches()
+    return {day for batch in batches for day, _ in by_date(name, batch)}
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_what_was_there_before_can_still_be_read(form: str, tmp_path: Path) -> None:
+    output = tmp_path / "lake"
+    run(ONE, output, form)
+    run(OTHER, output, form)
+    version = 1 if form == "delta" else 0  # Delta's first is the table without rows
+    assert rows(read(output, form, "api_calls", version), "api_calls") == analyzed_once(ONE)["api_calls"]
+    assert rows(read(output, form, "api_calls"), "api_calls") == analyzed_once(OTHER)["api_calls"]
+
+
+@pytest.mark.filterwarnings("ignore:Iceberg scan planning")
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_polars_and_duckdb_read_them(form: str, tmp_path: Path) -> None:
+    import duckdb
+    import polars
+
+    output = tmp_path / "lake"
+    run(ONE, output, form)
+    run(OTHER, output, form, "append")
+    number = len(analyzed_once(ONE)["api_calls"]) + len(analyzed_once(OTHER)["api_calls"])
+    if form == "delta":
+        import deltalake
+
+        frame = polars.scan_delta(str(output / "api_calls"))
+        files = [
+            path.removeprefix("file://")
+            for path in deltalake.DeltaTable(str(output / "api_calls")).file_uris()
+        ]
+    else:
+        with table_formats.open_catalog(Place(str(output))) as catalog:
+            found = catalog.load_table("kwsniff.api_calls")
+        frame = polars.scan_iceberg(found)
+        files = [task.file.file_path.removeprefix("file://") for task in found.scan().plan_files()]
+    assert frame.select(polars.len()).collect().item() == number
+    (counted,) = duckdb.execute(
+        "select count(distinct (run_id, call_id)) from read_parquet($files)", {"files": files}
+    ).fetchone() or (0,)
+    assert counted == number
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_columns_that_are_new_are_added(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the table had been begun by a kwsniff that did not know a column: its rows have none."""
+    output = tmp_path / "lake"
+    columns = table_formats._columns
+    placed = table_formats.place_part
+
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            lake, "_columns", lambda table: pa.schema([f for f in columns(table) if f.name != "acks"])
+        )
+
+        def without(name: str, place: Place, source: str, part: Any) -> Any:
+            with place.open_parquet(source) as file:
+                table = file.read()
+            if "acks" in table.column_names:
+                with place.open_output(source) as target:
+                    pq.write_table(table.drop_columns(["acks"]), target)
+                    part = type(part)(part.table, part.path, part.rows, target.tell())
+            return placed(name, place, source, part)
+
+        patch.setattr("kwsniff.spark.store_staging.placed", without)
+        run(ONE, output, form)
+        assert "acks" not in read(output, form, "api_calls").column_names
+    run(OTHER, output, form, "append")
+    found = read(output, form, "api_calls")
+    wanted = [row["acks"] for row in analyzed(OTHER)["api_calls"] if row["acks"] is not None]
+    assert sorted(each for each in found["acks"].to_pylist() if each is not None) == sorted(wanted)
+    assert found.num_rows == len(analyzed(ONE)["api_calls"]) + len(analyzed(OTHER)["api_calls"])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("delta", "parquet"), ("parquet", "iceberg"), ("iceberg", "delta")]
+)
+def test_tables_of_another_format_are_let_be(before: str, after: str, tmp_path: Path) -> None:
+    output = tmp_path / "lake"
+    run(ONE, output, before)
+    with pytest.raises(OutputError, match=f"its tables are {before}; say --format {before}"):
+        run(OTHER, output, after)
+    assert rows(read(output, before, "api_calls"), "api_calls") == analyzed_once(ONE)["api_calls"]
+
+
+@pytest.mark.parametrize(("form", "mode"), [("parquet", "append"), ("delta", "overwrite")])
+def test_a_folder_has_one_writer_whatever_it_writes(form: str, mode: str, tmp_path: Path) -> None:
+    output = tmp_path / "lake"
+    with Folder(output), pytest.raises(OutputError, match="another kwsniff is writing there"):
+        run(ONE, output, form, mode)
+    run(ONE, output, form, mode)
+    assert rows(read(output, form, "api_calls"), "api_calls") == analyzed_once(ONE)["api_calls"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [(("orc", "append"), "no format 'orc'"), (("delta", "merge"), "no mode 'merge'")],
+)
+def test_what_there_is_not_is_said(options: tuple[str, str], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        table_formats.check_format(*options, is_uri=False)
+    with pytest.raises(UsageError, match="its catalog in a folder"):
+        table_formats.check_format("iceberg", "append", is_uri=True)
