@@ -126,3 +126,19 @@ class Limits:
     def as_dict(self) -> dict[str, int]:
         """Name to value, in the order of the fields."""
         return asdict(self)
+
+
+def limit_texts() -> dict[str, str]:
+    """Name -> the text under its line in this file, which docs/limits.md and `kwsniff explain` show."""
+    import ast
+    from itertools import pairwise
+    from pathlib import Path
+
+    module = ast.parse(Path(__file__).read_text("utf-8"))
+    body = next(node for node in module.body if isinstance(node, ast.ClassDef)).body
+    return {
+        bound.target.id: " ".join(str(text.value.value).split())
+        for bound, text in pairwise(body)
+        if isinstance(bound, ast.AnnAssign) and isinstance(bound.target, ast.Name)
+        and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+    }  # fmt: skip

@@ -1,12 +1,13 @@
-"""``kwsniff explain``: a message layout, an error code, the API versions of a release."""
+"""``kwsniff explain``: a name of the protocol or of kwsniff, and the layouts of messages."""
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
-from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from kwsniff.cli.explain_lines import paragraph, table
+from kwsniff.cli.explain_names import KINDS, LISTS, Match, explain_name, list_kind, names_of_kind
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.errors import UsageError
 from kwsniff.texts import add_version, json_text
@@ -20,12 +21,20 @@ if TYPE_CHECKING:
     from kwsniff.layout.reference import ErrorCode
 
 _EXAMPLE = """examples:
-  kwsniff explain fetch 12                 layout of request and response, and the releases with that version
-  kwsniff explain fetch                    the versions of an API, and the releases that have them
-  kwsniff explain error 6                  the meaning of an error code, usual causes, related settings
+  kwsniff explain fetch 12                 layout of request and response, and the
+                                           releases with that version
+  kwsniff explain fetch                    the versions of an API, and the releases
+                                           that have them
+  kwsniff explain broker_stalled           a finding, its settings, a timeline
+  kwsniff explain UNKNOWN_MEMBER_ID        an error code: causes, related settings
+  kwsniff explain unanswered               a status; an anomaly, column, table or
+                                           limit alike
+  kwsniff explain limit connections        one kind, where a name has several
   kwsniff explain OffsetCommitValue 4      a schema inside a record or a bytes field
   kwsniff explain release 3.9.2            the API versions of a release
-  kwsniff explain apis | errors | schemas | releases
+  kwsniff explain apis                     a list; so are errors, schemas, releases,
+                                           findings, tables, columns, statuses,
+                                           anomalies, limits
 """
 _LISTS = ("apis", "errors", "schemas", "releases")
 _DIRECTIONS = ("request", "response")
@@ -35,15 +44,16 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the verb to the command line."""
     parser = subparsers.add_parser(
         "explain",
-        help="explain layouts, error codes, releases",
-        description="Explain the protocol: a message layout, an error code, the API versions of a Kafka "
-        "release.",
+        help="explain APIs, errors, findings, columns, anomalies, limits",
+        description="Explain a name: an API and its layouts, an error code, a finding, a table, a column, a "
+        "status, an anomaly, a limit, or the API versions of a Kafka release. A name with several meanings "
+        "gets all of them.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("subject", metavar="SUBJECT", help="an API, a schema, error, release, or a list")
+    parser.add_argument("subject", metavar="NAME", help="a name, a kind of name, or a list")
     parser.add_argument(
-        "which", metavar="WHICH", nargs="?", help="a version, an error's code or name, a release"
+        "which", metavar="WHICH", nargs="?", help="a version; after a kind, the name or an error's code"
     )
     parser.add_argument("--json", action="store_true", help="JSON instead of text")
     add_layouts_option(parser)
@@ -66,20 +76,80 @@ Answer = tuple[Any, Iterable[str]]
 
 
 def _explain(catalog: "Catalog", subject: str, which: str | None) -> Answer:
-    if subject == "error" and which is not None:
-        return _error(catalog, which)
-    if subject == "release" and which is not None:
-        return _release(catalog, which)
-    if subject in _LISTS and which is None:
+    if which is not None:
+        return _explain_two(catalog, subject, which)
+    if subject in _LISTS:
         return _list(catalog, subject)
+    found = [*_protocol_matches(catalog, subject), *explain_name(subject), *_list_matches(subject)]
+    if not found:
+        raise UsageError(f"unknown name '{subject}'{_near(subject, _look_up(catalog))}")
+    if len(found) == 1 and found[0].kind in ("api", "schema"):
+        return found[0].facts, found[0].lines
+    return _all_of(found)
+
+
+def _explain_two(catalog: "Catalog", subject: str, which: str) -> Answer:
+    """A name of a kind, or a version of an API or a schema."""
+    if subject in KINDS:
+        return _of_kind(subject, which)
+    if subject in _KINDS:
+        return _KINDS[subject](catalog, which)
     api = catalog.api(subject)
     if api is not None:
-        return _versions(catalog, api) if which is None else _layouts(catalog, api, _number(which))
+        return _layouts(catalog, api, _number(which))
     if subject in catalog.schemas:
-        versions = catalog.schemas[subject].versions
-        return _schema(catalog, subject, versions[-1] if which is None else _number(which))
-    known = [each.name for each in catalog.apis.values()] + [*catalog.schemas, *_LISTS, "error", "release"]
-    raise UsageError(f"unknown API or schema '{subject}'{_near(subject, known)}")
+        return _schema(catalog, subject, _number(which))
+    known = [*(each.name for each in catalog.apis.values()), *catalog.schemas, *KINDS, *_KINDS]
+    raise UsageError(f"'{subject}' is not an API, a schema or a kind of name{_near(subject, known)}")
+
+
+def _of_kind(kind: str, name: str) -> Answer:
+    found = explain_name(name, kind)
+    if not found:
+        raise UsageError(f"unknown {kind} '{name}'{_near(name, names_of_kind(kind), _list_of(kind))}")
+    return _all_of(found)
+
+
+def _list_of(kind: str) -> str:
+    return next((listed for listed, of_kind in LISTS.items() if of_kind == kind), "columns")
+
+
+def _all_of(found: "Sequence[Match]") -> Answer:
+    """Every meaning of a name, an empty line between them."""
+    lines = [line for match in found for line in (*match.lines, "")]
+    return {"matches": [{"kind": match.kind, **match.facts} for match in found]}, lines[:-1]
+
+
+def _protocol_matches(catalog: "Catalog", name: str) -> "Iterator[Match]":
+    """What the layouts say of a name: an API, a schema, an error by name or code, a release."""
+    api = catalog.api(name)
+    if api is not None:
+        facts, lines = _versions(catalog, api)
+        yield Match("api", facts, tuple(lines))
+    if name in catalog.schemas:
+        facts, lines = _schema(catalog, name, catalog.schemas[name].versions[-1])
+        yield Match("schema", facts, tuple(lines))
+    if _error_of(catalog, name) is not None:
+        facts, lines = _error(catalog, name)
+        yield Match("error", facts, tuple(lines))
+    if name in catalog.releases.names:
+        facts, lines = _release(catalog, name)
+        yield Match("release", facts, tuple(lines))
+
+
+def _list_matches(subject: str) -> "Iterator[Match]":
+    if subject in LISTS:
+        listed = [*list_kind(LISTS[subject])]
+        lines = [line for each in table(listed, cut=True) for line in each]
+        yield Match("list", {subject: [name for name, _ in listed]}, tuple(lines))
+
+
+def _look_up(catalog: "Catalog") -> list[str]:
+    """Every name, in the order in which the nearest ones are chosen."""
+    apis = [each.name for each in catalog.apis.values()]
+    errors = [error.name for error in catalog.errors.values()]
+    ours = [name for kind in KINDS for name in names_of_kind(kind)]
+    return [*apis, *ours, *errors, *catalog.schemas, *_LISTS, *LISTS, *KINDS, *_KINDS]
 
 
 def _near(word: str, known: Iterable[str], listed: str = "apis") -> str:
@@ -99,16 +169,18 @@ def _number(text: str) -> int:
         ) from error
 
 
-def _error(catalog: "Catalog", which: str) -> Answer:
+def _error_of(catalog: "Catalog", which: str) -> "ErrorCode | None":
     codes = {str(error.code): error for error in catalog.errors.values()}
     names = {error.name: error for error in catalog.errors.values()}
-    error = codes.get(which) or names.get(which.upper())
+    return codes.get(which) or names.get(which.upper())
+
+
+def _error(catalog: "Catalog", which: str) -> Answer:
+    error = _error_of(catalog, which)
     if error is None:
-        hint = (
-            _near(which, names, "errors")
-            if not which.lstrip("-").isdigit()
-            else "; see kwsniff explain errors"
-        )
+        names = [each.name for each in catalog.errors.values()]
+        is_code = which.lstrip("-").isdigit()
+        hint = "; see kwsniff explain errors" if is_code else _near(which, names, "errors")
         raise UsageError(f"unknown error '{which}'{hint}")
     cause = catalog.causes.get(error.code)
     return {**asdict(error), "usual": cause and asdict(cause)}, _error_lines(error, cause)
@@ -116,14 +188,14 @@ def _error(catalog: "Catalog", which: str) -> Answer:
 
 def _error_lines(error: "ErrorCode", cause: "Cause | None") -> Iterator[str]:
     yield f"error {error.code} {error.name}"
-    yield f"  {error.meaning}"
+    yield from paragraph(error.meaning)
     yield f"  {'retriable: a retry may succeed' if error.retriable else 'not retriable: a retry fails again'}"
     yield f"  since Kafka {error.since}"
     if cause is not None:
-        yield from wrap(f"usual cause: {cause.cause}", 78, subsequent_indent="  ")
+        yield from paragraph(cause.cause, "usual cause: ")
         for side, names in cause.settings.items():
-            yield f"  settings of the {side}: {', '.join(names)}"
-        yield from wrap(cause.do, 76, initial_indent="  ", subsequent_indent="  ")
+            yield from paragraph(", ".join(names), f"settings of the {side}: ")
+        yield from paragraph(cause.do)
 
 
 def _release(catalog: "Catalog", which: str) -> Answer:
@@ -140,10 +212,11 @@ def _release(catalog: "Catalog", which: str) -> Answer:
         {"api_key": key, "name": catalog.apis[key].name, "min_version": low, "max_version": high}
         for key, (low, high) in spoken.items()
     ]
-    return {"release": which, "apis": facts}, [f"Kafka {which} has these API versions", *_table(rows)]
+    return {"release": which, "apis": facts}, [f"Kafka {which} has these API versions", *_lines(rows)]
 
 
 def _list(catalog: "Catalog", subject: str) -> Answer:
+    rows: Sequence[Sequence[str]]
     if subject == "apis":
         apis = list(catalog.apis.values())
         rows = [
@@ -153,7 +226,7 @@ def _list(catalog: "Catalog", subject: str) -> Answer:
         facts: list[Any] = [_api_facts(api) for api in apis]
     elif subject == "errors":
         facts = [asdict(error) for error in catalog.errors.values()]
-        rows = [(str(error.code), error.name, error.meaning, "") for error in catalog.errors.values()]
+        rows = [(str(error.code), error.name, error.meaning) for error in catalog.errors.values()]
     elif subject == "schemas":
         facts = [asdict(schema) for schema in catalog.schemas.values()]
         rows = [
@@ -163,7 +236,7 @@ def _list(catalog: "Catalog", subject: str) -> Answer:
     else:
         facts = list(catalog.releases.names)
         rows = [(name, "", "", "") for name in facts]
-    return {subject: facts}, _table(rows)
+    return {subject: facts}, _lines(rows, cut=True)
 
 
 def _range(low: int, high: int) -> str:
@@ -194,7 +267,7 @@ def _versions(catalog: "Catalog", api: "ApiRange") -> Answer:
         for version, releases in spoken.items()
     ]
     facts = _api_facts(api) | {"releases": {str(version): list(names) for version, names in spoken.items()}}
-    return facts, [f"{api.name} (key {api.key}), {_flexible(api.flexible_from)}", *_table(rows)]
+    return facts, [f"{api.name} (key {api.key}), {_flexible(api.flexible_from)}", *_lines(rows)]
 
 
 def _span(catalog: "Catalog", releases: Sequence[str]) -> str:
@@ -255,12 +328,12 @@ def _program_lines(program: "Program") -> Iterator[str]:
 
     header, body = list_program(program)
     rows = [_row(line) for line in (*header, *body)]
-    texts = _table(rows)
+    texts = table(rows)
     if header:
         yield "  header"
-        yield from (f"  {line}" for line in texts[: len(header)])
+        yield from (line for each in texts[: len(header)] for line in each)
         yield "  body"
-    yield from (f"  {line}" for line in texts[len(header) :])
+    yield from (line for each in texts[len(header) :] for line in each)
     if not body:
         yield "    nothing"
 
@@ -275,13 +348,12 @@ def _row(line: "Line") -> tuple[str, str, str]:
         notes.append(f"absent = {line.default}")
     if line.meaning:
         notes.append(line.meaning)
-    return "  " * line.depth + (line.name or "*"), line.encoding, ", ".join(notes)
+    return "  " * (line.depth + 1) + (line.name or "*"), line.encoding, ", ".join(notes)
 
 
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as lines, columns padded to their widest cell."""
-    widths = [max((len(cell) for cell in column), default=0) for column in zip(*rows, strict=True)]
-    return [
-        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+def _lines(rows: Sequence[Sequence[str]], *, cut: bool = False) -> list[str]:
+    return [line for each in table(rows, cut=cut) for line in each]
+
+
+_KINDS: Final[dict[str, Callable[["Catalog", str], Answer]]] = {"error": _error, "release": _release}
+"""Kinds of names that the layouts' folder has."""

@@ -54,7 +54,10 @@ def _apis() -> Iterable[str]:
 
 
 def _subjects() -> Iterable[str]:
-    return [*_apis(), "error", "release", "apis", "errors", "schemas", "releases"]
+    from kwsniff.cli.explain_names import KINDS, LISTS
+
+    kinds = [*KINDS, "error", "release", "apis", "errors", "schemas", "releases", *LISTS]
+    return [*_apis(), *_findings(), *_tables(), *_errors(), *kinds]
 
 
 def _errors() -> Iterable[str]:
@@ -95,5 +98,5 @@ def _questions() -> Iterable[str]:
 
 _VALUES: Final[dict[object, Callable[[], Iterable[str]]]] = {
     "--api": _apis, "--error": _errors, "--status": _statuses, "--table": _tables, "--finding": _findings,
-    "--question": _questions, "RELEASE": _releases, "SUBJECT": _subjects,
+    "--question": _questions, "RELEASE": _releases, "NAME": _subjects,
 }  # fmt: skip

@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x8cb87987e0431e21ull
+    #define KWSNIFF_SHAPES 0xceb238c5aefb6771ull
     """
     const unsigned long long KWSNIFF_SHAPES

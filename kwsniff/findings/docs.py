@@ -2,7 +2,7 @@
 
 import sys
 
-from kwsniff.findings.rule import GROUPS, Rule, load_rules
+from kwsniff.findings.rule import GROUPS, UPGRADE, Rule, read_rules
 
 _HEAD = """\
 # Findings
@@ -21,7 +21,7 @@ with owner and proof. `analyze`, `pipeline` and `live` write the same into the t
 - Exit status of `why`: 0 no problem, 1 a problem, 2 it could not run.
 
 Every rule is a query over the tables, in `kwsniff/findings/rules/`. Its figures are minimums: below them it
-says nothing.
+does not fire. `kwsniff explain FINDING` prints what this page says of a finding.
 
 ## Owner
 
@@ -53,27 +53,47 @@ _TITLES = {
     "doors": "Wrong listener",
     "protocol": "Protocol",
     "capture": "Capture",
+    UPGRADE: "Upgrade",
 }
 
 
 def findings_page() -> str:
     """The whole page, as Markdown."""
     parts = [_HEAD]
-    for group in GROUPS:
-        parts.append(f"## {_TITLES[group]}\n\n| finding | severity | owner | when | what to do |\n")
-        parts.append("|---|---|---|---|---|\n")
-        parts += [_row(rule) for rule in load_rules() if rule.group == group]
+    for group in (*GROUPS, UPGRADE):
+        rules = read_rules(group)
+        parts.append(f"## {_TITLES[group]}\n\n| finding | severity | owner |\n|---|---|---|\n")
+        parts += [f"| [`{rule.name}`](#{rule.name}) | {rule.severity} | {rule.blames} |\n" for rule in rules]
+        parts += [_section(rule) for rule in rules]
         parts.append("\n")
     return "".join(parts).rstrip("\n") + "\n"
 
 
-def _row(rule: Rule) -> str:
-    says = rule.says.format_map(rule.floors)
-    return f"| `{rule.name}` | {rule.severity} | {rule.blames} | {says} | {_plain(rule.advice)} |\n"
+def _section(rule: Rule) -> str:
+    said = [
+        ("Why it matters", rule.matters),
+        ("When it is silent", rule.filled(rule.silent)),
+        ("May be mistaken for", _alike(rule)),
+        ("Settings", ", ".join(f"`{name}`{program}" for name, program in map(_parted, rule.settings))),
+        ("What to do", rule.plain_advice),
+        ("May follow from", ", ".join(f"[{cause}](#{cause})" for cause in rule.explained_by)),
+    ]
+    listed = "".join(f"- **{label}**: {text}\n" for label, text in said if text)
+    timeline = "".join(f"    {line}\n" for line in rule.timeline.splitlines())
+    return (
+        f"\n### {rule.name}\n\n{rule.filled(rule.does)}\n\n"
+        f"{rule.severity.capitalize()}, {rule.confidence}, owner: {rule.blames}.\n\n{timeline}\n{listed}"
+    )
 
 
-def _plain(advice: str) -> str:
-    return "" if "{" in advice else advice
+def _alike(rule: Rule) -> str:
+    return " ".join(f"[{name}](#{name}): {text}" for name, text in rule.mistaken_for.items())
+
+
+def _parted(setting: str) -> tuple[str, str]:
+    """The name of a setting, and the program that has it."""
+    name, space, program = setting.partition(" (")
+    return name, f"{space}{program}"
 
 
 if __name__ == "__main__":

@@ -1,8 +1,12 @@
-"""What protocols define, as views that rules join: versions by release, causes of error codes, ports."""
+"""What protocols define, as views that rules join: versions by release, causes of error codes, ports.
+
+The purposes of APIs are macros beside them."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kwsniff.findings.api_purposes import PURPOSES, add_purpose
 from kwsniff.tables.enums import WORDS
 
 if TYPE_CHECKING:
@@ -74,5 +78,6 @@ REFERENCES: Final[dict[str, "Callable[[duckdb.DuckDBPyConnection], None]"]] = {
     "least_version": _add_least_versions,
     "error_cause": _add_error_causes,
     "foreign_protocol": _add_foreign_protocols,
+    **{purpose: partial(add_purpose, purpose=purpose) for purpose in PURPOSES},
 }
-"""Name of a view -> the function that adds it to a database."""
+"""Name of a view, or of a macro -> the function that adds it to a database."""

@@ -1,5 +1,6 @@
-"""What a rule is, and all rules: the files in `rules/` hold figures, query and texts side by side."""
+"""What a rule is, and all rules: one file each, `rules/GROUP/NAME.toml`, with figures, query and texts."""
 
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,18 +28,21 @@ GROUPS: Final = (
     "protocol",
     "capture",
 )
-"""The files of rules, in the order in which findings of equal weight are shown."""
+"""The folders of rules, in the order of the docs. `kwsniff upgrade` has one of its own."""
+
+UPGRADE: Final = "upgrade"
+"""The folder of the rules that only `kwsniff upgrade` evaluates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """One rule: when `query` gives rows, each is a finding.
 
-    `query` is SQL over the views of views.sql; `$name` is a figure of `floors`. Its columns are
-    `subject`, `first_time`, `last_time`, `value`, `expected`, `calls`, `time_ns` (time those calls took),
-    `call_ids`, `frames`; `client`, `broker`, `topic`, `group_id` say whom it concerns; `severity`,
-    `confidence`, `blames` overrule the rule's own; whatever else it has, `text`, `advice` and `command` may
-    name in braces, as they may name the floors.
+    `query` is SQL over shared_views/*.sql and the macros of api_purposes.py; `$name` is a figure of
+    `floors`. Its columns are `subject`, `first_time`, `last_time`, `value`, `expected`, `calls`, `time_ns`
+    (time those calls took), `call_ids`, `frames`; `client`, `broker`, `topic`, `group_id` say whom it
+    concerns; `severity`, `confidence`, `blames` overrule the rule's own; whatever else it has, `text`,
+    `advice` and `command` may name in braces, as they may name the floors.
     """
 
     name: str
@@ -50,8 +54,18 @@ class Rule:
     when: tuple[Mapping[str, Any], ...]
     """Floors of figures (figures.py), one set of which must be reached for the rule to be worth asking;
     `errors` are codes one of which was seen, `errors_beside` those that do not count. Without any: always."""
-    says: str
-    """The rule in words; figures of `floors` in braces."""
+    does: str
+    """When it fires, and which calls count; figures of `floors` in braces, as in `silent`."""
+    matters: str
+    """What it costs the users of the cluster."""
+    silent: str
+    """What it leaves out, and why."""
+    mistaken_for: Mapping[str, str]
+    """Finding that looks alike -> what is different there."""
+    timeline: str
+    """The least that a capture of it shows: seconds, who, what."""
+    settings: tuple[str, ...]
+    """Names of settings that concern it: Kafka's own, or with the program that has them in parentheses."""
     query: str
     text: str
     advice: str
@@ -61,12 +75,22 @@ class Rule:
     """Findings that this one may follow from, when they concern the same client, broker, topic or group."""
     group: str = ""
 
+    def filled(self, text: str) -> str:
+        """A part of its head with the figures in it."""
+        return text.format_map(self.floors)
 
-def _rule(group: str, fields: Mapping[str, Any]) -> Rule:
+    @property
+    def plain_advice(self) -> str:
+        """The advice where it does not depend on what was found, else nothing."""
+        return "" if "{" in self.advice else self.advice
+
+
+def _rule(group: str, name: str, fields: Mapping[str, Any]) -> Rule:
     known = dict(fields)
-    known["when"] = tuple(known["when"])
-    known["explained_by"] = tuple(known.get("explained_by", ()))
-    rule = Rule(group=group, **known)
+    for listed in ("when", "explained_by", "settings"):
+        known[listed] = tuple(known.get(listed, ()))
+    known["timeline"] = known["timeline"].strip("\n")
+    rule = Rule(group=group, name=name, **known)
     for value, allowed in (
         (rule.severity, SEVERITIES), (rule.confidence, CONFIDENCES), (rule.blames, BLAMES),
         (rule.subject_kind, SUBJECT_KINDS),
@@ -77,13 +101,14 @@ def _rule(group: str, fields: Mapping[str, Any]) -> Rule:
 
 
 def read_rules(group: str) -> tuple[Rule, ...]:
-    """The rules of one file, in its order. Raises ValueError for a wrong one."""
-    return tuple(_rule(group, each) for each in tomllib.loads(_text_of(group))["rule"])
+    """The rules of one folder, by name. Raises ValueError for a wrong one."""
+    return tuple(_read(group, name) for name in _names_in(group))
 
 
 _RULES: Final = Path(__file__).with_name("rules")
-_HEAD: Final = "[[rule]]\n"
-_OF_GATES: Final = (_HEAD.strip(), "name =", "when =")
+_END: Final = ".toml"
+_WHEN: Final = 512
+"""Bytes at the beginning of a file that have its first line, `when`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,30 +124,40 @@ class Gate:
 def load_gates() -> tuple[Gate, ...]:
     """The gates of all rules, in their order.
 
-    Only these lines of the files are read as TOML: most captures need no more, and the whole takes longer
-    than finding that nothing is wrong.
+    Only the first line of each file is read: most captures need no more, and the whole takes longer than
+    finding that nothing is wrong.
     """
-    gates: list[Gate] = []
-    for group in GROUPS:
-        lines = [line for line in _text_of(group).splitlines() if line.startswith(_OF_GATES)]
-        found = tomllib.loads("\n".join(lines))["rule"]
-        gates += [Gate(each["name"], group, tuple(each["when"])) for each in found]
-    return tuple(gates)
+    places = [(group, name) for group in GROUPS for name in _names_in(group)]
+    lines = [f"{group}-{name}.{_first_line(group, name)}" for group, name in places]
+    found = tomllib.loads("\n".join(lines))
+    return tuple(Gate(name, group, tuple(found[f"{group}-{name}"]["when"])) for group, name in places)
 
 
 def rules_behind(gates: Sequence[Gate]) -> list[Rule]:
     """The rules of these gates, in their order."""
-    rules = []
-    for group in dict.fromkeys(gate.group for gate in gates):
-        names = {f'name = "{gate.name}"' for gate in gates if gate.group == group}
-        # Only these are read as TOML, for the same reason.
-        texts = [text for text in _text_of(group).split(_HEAD)[1:] if text.split("\n", 1)[0] in names]
-        rules += [_rule(group, each) for each in tomllib.loads(_HEAD + _HEAD.join(texts))["rule"]]
-    return rules
+    return [_read(gate.group, gate.name) for gate in gates]
 
 
-def _text_of(group: str) -> str:
-    return (_RULES / f"{group}.toml").read_text("utf-8")
+def _names_in(group: str) -> list[str]:
+    return sorted(
+        file.removesuffix(_END)
+        for file in os.listdir(f"{_RULES}/{group}")  # noqa: PTH208 - a path for each costs more
+        if file.endswith(_END)
+    )
+
+
+def _first_line(group: str, name: str) -> str:
+    # Without the layers of a file object: there are many files, and every analysis reads them.
+    file = os.open(f"{_RULES}/{group}/{name}{_END}", os.O_RDONLY)
+    try:
+        return os.read(file, _WHEN).partition(b"\n")[0].decode()
+    finally:
+        os.close(file)
+
+
+@cache
+def _read(group: str, name: str) -> Rule:
+    return _rule(group, name, tomllib.loads((_RULES / group / f"{name}{_END}").read_text("utf-8")))
 
 
 @cache

@@ -11,8 +11,9 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kwsniff.errors import UsageError
+from kwsniff.findings.api_purposes import names_of
 from kwsniff.findings.evaluate import Finding, evaluate, fetch
-from kwsniff.findings.rule import read_rules
+from kwsniff.findings.rule import UPGRADE, read_rules
 from kwsniff.layout.catalog import load_catalog
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ VERDICTS: Final[tuple[Verdict, ...]] = ("breaks", "unknown", "works")
 """Worst first."""
 Why = Literal["below", "above", "dropped", "held_back", "perhaps_asked", "perhaps_needless"]
 _BREAKS: Final = ("below", "above", "dropped")
-_API_VERSIONS: Final = "ApiVersions"
-"""A version of it that a broker does not know is answered with version 0 (KIP-511)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ def check_release(release: str) -> str:
 _CALLS = """
 with talk as (
     select c.*, n.handshake, coalesce(n.caller, c.caller) as conversation,
-        c.api_name = 'ApiVersions' and c.status <> 'unanswered' as asks_now,
+        is_api_versions(c.api_name) and c.status <> 'unanswered' as asks_now,
         trim(concat_ws(' ', coalesce(c.client_software_name, n.client_software_name),
             coalesce(c.client_software_version, n.client_software_version))) as said,
         {held_back} as held_back
@@ -97,7 +96,7 @@ with talk as (
     from party where not coalesce(is_server, false) and error_code is distinct from 35
 ), formats as (
     select call_id, run_id, list(distinct magic order by magic) as record_formats
-    from batch where api_name = 'Produce' and magic < 2 group by all
+    from batch where is_produce(api_name) and magic < 2 group by all
 ), named as (
     -- Software is said once for each connection; one whose beginning is not there is that of the others.
     select client_id, client_address, min(said) as software from spoken
@@ -154,7 +153,7 @@ def _client(
     broken = tuple(each for each in reasons if each.why in _BREAKS)
     unseen = [apis[number] for number in sorted(takes) if number not in seen]
     untested = [api.name for api in unseen if not api.traits.internal]
-    tested = any(row["api_name"] != _API_VERSIONS for row in rows)
+    tested = any(row["api_name"] not in names_of("is_api_versions") for row in rows)
     verdict: Verdict = "breaks" if broken else "works" if tested and not reasons else "unknown"
     client_id, address, software = key
     return Client(client_id, address, software, verdict, broken or tuple(reasons), tuple(untested))
@@ -180,8 +179,8 @@ def _reason(row: Mapping[str, Any], span: tuple[int, int] | None) -> Reason | No
 
 def _why(row: Mapping[str, Any], span: tuple[int, int] | None) -> Why | None:
     """Why the release may not take what the row says; None where it does."""
-    if row["api_name"] == _API_VERSIONS:
-        return None
+    if row["api_name"] in names_of("is_api_versions"):
+        return None  # a broker answers a version of it that it does not know in version 0 (KIP-511)
     if span is None:
         # Who asks sees that the API is not there. Whether it can do without is its own affair.
         return "perhaps_needless" if row["perhaps_asks"] else "dropped"
@@ -212,7 +211,7 @@ def find_breaks(
         row += [sum(reason.calls for reason in each.reasons)]  # type: ignore[list-item]
         row += [[reason.call_id for reason in each.reasons], [reason.api_name for reason in each.reasons]]  # type: ignore[list-item]
         database.execute("insert into upgrade_break values (?, ?, ?, ?, ?, ?, ?, ?)", row)
-    return evaluate(database, capture=capture, rules=read_rules("upgrade"))
+    return evaluate(database, capture=capture, rules=read_rules(UPGRADE))
 
 
 def describe(reasons: Sequence[Reason], release: str) -> str:

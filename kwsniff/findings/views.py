@@ -5,7 +5,7 @@ import re
 import tempfile
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from importlib.resources import files
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -231,10 +231,10 @@ def open_tables(
     return _with_views(database, views, wanted)
 
 
-def _named_in(queries: Iterable[str], views: dict[str, str]) -> tuple[set[str], set[str]]:
+def _named_in(queries: Iterable[str], views: Mapping[str, str]) -> tuple[set[str], set[str]]:
     """The tables and views that queries need, and every name in them: columns among others."""
     named, wanted = set(re.findall(r"\w+", " ".join(queries))), set[str]()
-    for name in reversed(views):
+    for name in reversed([*views]):
         if name in named:
             wanted.add(name)
             named |= set(re.findall(r"\w+", views[name]))
@@ -326,13 +326,20 @@ _TYPES: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-def _views() -> dict[str, str]:
-    """Name of a view -> the statement that makes it, in order."""
-    text = re.sub("--.*", "", files("kwsniff.findings").joinpath("views.sql").read_text("utf-8"))
+_OF_VIEWS: Final = ("calls", "restarts", "replicas", "spans", "sums", "opening", "closes")
+"""Files of shared_views/, in the order in which they need each other."""
+
+
+@cache
+def _views() -> Mapping[str, str]:
+    """Name of a view or macro -> the statement that makes it, in order; empty for those of references.py."""
+    texts = [(_FOLDER / f"{name}.sql").read_text("utf-8") for name in _OF_VIEWS]
+    text = re.sub("--.*", "", "".join(texts))
     made = {found[1]: each for each in text.split(";") if (found := _MADE.search(each))}
     return {**dict.fromkeys(REFERENCES, ""), **made}
 
 
+_FOLDER: Final = Path(__file__).with_name("shared_views")
 _MADE: Final = re.compile(r"create temp view (\w+)")
 _NO_UNNAMED: Final = (
     "create temp view unnamed as select '' as run_id, 0::bigint as connection_id, '' as named where false"

@@ -107,6 +107,8 @@ class Traits:
     rendezvous: bool = False
     fallback: bool = False
     wraps: bool = False
+    sasl: bool = False
+    controller: bool = False
     shared: Versions | None = None
     tokens: Versions | None = None
     unnumbered: Versions | None = None
@@ -114,6 +116,9 @@ class Traits:
     offsets: str = ""
     cluster: str = ""
     detail: str = ""
+    topics: str = ""
+    describe: str = ""
+    acl: str = ""
     group: str = ""
     group_kind: str = ""
     """`classic`, or one of the newer protocols; empty without a role in a group."""

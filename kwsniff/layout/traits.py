@@ -8,11 +8,18 @@ fallback                                the response to an unsupported version h
 tokens         VERSIONS                 after its response both sides send bare tokens (SaslHandshake)
 unnumbered     VERSIONS                 brokers of 0.8.2 respond with correlation id 0
 wraps                                   contains another request or response (KIP-590)
+sasl                                    authenticates the connection (SaslHandshake, SaslAuthenticate)
+controller                              a broker forwards it to the controller (KIP-590)
 records        produced|fetched         counted as such by the aggregates
+records        acquired|acknowledged    of a share group (KIP-932)
+topics         created|deleted|extended changes topics; a quota limits these calls (KIP-599)
 group          ROLE                     of a member of a group: join, sync, heartbeat, leave
 group          epoch KIND               a heartbeat with all these roles; KIND: consumer, share, streams
+describe       KIND                     describes groups; KIND: classic, or as above
 offsets        committed|listed         of a group in its request; of the log in its response
 cluster        brokers|versions         its response has the cluster's brokers, or the supported versions
+cluster        coordinators             its response has the coordinators of groups and transactions
+acl            OPERATION                what a principal needs: describe, read, write, create, delete
 detail         request|response|both    messages that the timelines decode fully
 transaction    ROLE [VERSIONS]          produce, init, add_partitions, add_offsets, commit_offsets, end
 """
@@ -26,23 +33,38 @@ CLASSIC: Final = "classic"
 GROUP_ROLES: Final = ("join", "sync", "heartbeat", "leave", "epoch")
 GROUP_KINDS: Final = ("consumer", "share", "streams")
 TRANSACTION_ROLES: Final = ("produce", "init", "add_partitions", "add_offsets", "commit_offsets", "end")
-RECORDS: Final = ("produced", "fetched")
+PRODUCED: Final = "produced"
+FETCHED: Final = "fetched"
+RECORDS: Final = (PRODUCED, FETCHED)
+"""What the aggregates count."""
+ACQUIRED: Final = "acquired"
+ACKNOWLEDGED: Final = "acknowledged"
 BROKERS: Final = "brokers"
-CLUSTER: Final = (BROKERS, "versions")
+VERSIONS: Final = "versions"
+COORDINATORS: Final = "coordinators"
+CLUSTER: Final = (BROKERS, VERSIONS, COORDINATORS)
 COMMITTED: Final = "committed"
-OFFSETS: Final = (COMMITTED, "listed")
+LISTED: Final = "listed"
+OFFSETS: Final = (COMMITTED, LISTED)
+TOPICS: Final = ("created", "deleted", "extended")
+ACL: Final = ("describe", "read", "write", "create", "delete")
 DETAILS: Final = ("request", "response", "both")
-_FLAGS: Final = ("internal", "rendezvous", "fallback", "wraps")
-_CHOICES: Final = {"records": RECORDS, "offsets": OFFSETS, "cluster": CLUSTER, "detail": DETAILS}
+_FLAGS: Final = ("internal", "rendezvous", "fallback", "wraps", "sasl", "controller")
+_CHOICES: Final = {
+    "records": (*RECORDS, ACQUIRED, ACKNOWLEDGED),
+    "offsets": OFFSETS,
+    "cluster": CLUSTER,
+    "detail": DETAILS,
+    "topics": TOPICS,
+    "describe": (CLASSIC, *GROUP_KINDS),
+    "acl": ACL,
+}
 _WORDS: Final = (
     *_FLAGS,
     "shared",
     "tokens",
     "unnumbered",
-    "records",
-    "offsets",
-    "cluster",
-    "detail",
+    *_CHOICES,
     "group",
     "transaction",
 )

@@ -7,14 +7,14 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.findings.api_purposes import names_of
 from kwsniff.live.batches import Batches
 from kwsniff.tables.arrays import Numbers, numbers, texts, whole_numbers, words_of
 from kwsniff.timelines.waits.pending_rows import UNSETTLED
 
 NO_NAME: Final = "(none)"
-FETCH: Final = "Fetch"
-FOLLOWER: Final = "Fetch (follower)"
-CONTROLLER: Final = "Fetch (controller)"
+_FOLLOWER: Final = "{} (follower)"
+_CONTROLLER: Final = "{} (controller)"
 """Requesters that fetch cluster metadata: controllers and brokers."""
 _METADATA_TOPIC: Final = "__cluster_metadata"
 
@@ -85,27 +85,31 @@ def with_labels(batch: pa.RecordBatch) -> pa.RecordBatch:
     column = batch["api_name"]
     words = words_of(column.dictionary)
     callers = words_of(batch["caller"].dictionary)
-    if FETCH not in words or not {"replica", "broker"} & set(callers):
+    fetches = [name for name in words if name in names_of("is_log_fetch")]
+    if not fetches or not {"replica", "broker"} & set(callers):
         return batch
+    fetch = fetches[0]
     codes = whole_numbers(column.indices, null=-1).astype(np.int32)
     asked = np.array([word in ("replica", "broker") for word in callers] + [False], np.bool_)
-    inside = (codes == words.index(FETCH)) & asked[whole_numbers(batch["caller"].indices, null=-1)]
+    inside = (codes == words.index(fetch)) & asked[whole_numbers(batch["caller"].indices, null=-1)]
     rows, places, topics = topics_of(batch)
     metadata = np.zeros(batch.num_rows, np.bool_)
     metadata[rows[np.array([topic == _METADATA_TOPIC for topic in topics], np.bool_)[places]]] = True
     codes[inside] = len(words)
     codes[inside & metadata] = len(words) + 1
     indices = numbers(pa.int32(), codes, codes >= 0)
-    labels = pa.DictionaryArray.from_arrays(indices, texts([*words, FOLLOWER, CONTROLLER]), safe=False)
+    labels = pa.DictionaryArray.from_arrays(
+        indices, texts([*words, _FOLLOWER.format(fetch), _CONTROLLER.format(fetch)]), safe=False
+    )
     at = batch.schema.get_field_index("api_name")
     return batch.set_column(at, "api_name", labels)
 
 
 def api_label(name: str, caller: str | None, topics: Sequence[str]) -> str:
     """The same of one call."""
-    if name != FETCH or caller not in ("replica", "broker"):
+    if name not in names_of("is_log_fetch") or caller not in ("replica", "broker"):
         return name
-    return CONTROLLER if _METADATA_TOPIC in topics else FOLLOWER
+    return (_CONTROLLER if _METADATA_TOPIC in topics else _FOLLOWER).format(name)
 
 
 def endpoint(address: str | None, port: int | None) -> str:

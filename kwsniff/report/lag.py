@@ -18,7 +18,7 @@ _FETCHED = """
 with read as (
     select client as reader, coalesce(topic, topic_id) as topic, partition, lag, p.time
     from partition_call p semi join client_call using (run_id, call_id)
-    where api_name in ('Fetch', 'ShareFetch') and lag is not null and p.time is not null
+    where is_fetch(api_name) and lag is not null and p.time is not null
 ),
 """
 

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kwsniff.analysis.analyze import analyze
+from kwsniff.findings.api_purposes import names_of
 from kwsniff.findings.views import open_folder
 from kwsniff.temporary import temporary_folder
 from kwsniff.verify.tshark import Seen, messages
@@ -36,8 +37,8 @@ REASONS: Final[Mapping[str, str]] = {
 }
 """Why one of them sees a message that the other does not: what is known of the connection."""
 
-_ERRORS_UNCLEAR: Final = frozenset({"JoinGroup", "SyncGroup"})
-"""tshark 4.0 reads their error codes from another place."""
+_ERRORS_UNCLEAR: Final = "is_group_wait"
+"""The purpose of APIs whose error codes tshark 4.0 reads from another place."""
 _LAST: Final = "last packet"
 
 
@@ -329,7 +330,7 @@ def _facts(message: Message, seen: Seen) -> Iterator[tuple[str, Any, Any]]:
         return
     if seen.request_frame is not None:
         yield "packet of the request", message.peer_frame, seen.request_frame
-    if not seen.undecoded and seen.errors is not None and message.api_name not in _ERRORS_UNCLEAR:
+    if not seen.undecoded and seen.errors is not None and message.api_name not in names_of(_ERRORS_UNCLEAR):
         yield "first error", message.error_code or None, next(iter(seen.errors), None)
 
 

@@ -19,7 +19,7 @@ from tests.core.hand import (
     response,
     tables_of,
 )
-from tests.core.test_heuristics import framed, header
+from tests.core.test_protocol_heuristics import framed, header
 from tests.traffic import messages
 
 

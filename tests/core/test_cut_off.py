@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.core.hand import ACK, FIN, RST, Rows, Talk, ask, at_ms, names, request, tables_of
-from tests.core.test_heuristics import framed
+from tests.core.test_protocol_heuristics import framed
 
 BODY = framed(struct.pack(">ihi", 2, 0, 50) + 50 * struct.pack(">hhh", 18, 0, 3))
 """The response to the second request: 4 + 10 + 300 bytes."""

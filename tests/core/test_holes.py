@@ -20,7 +20,7 @@ from tests.core.hand import (
     response,
     tables_of,
 )
-from tests.core.test_heuristics import framed
+from tests.core.test_protocol_heuristics import framed
 from tests.traffic import messages
 from tests.traffic.scenes import ORDERS
 

@@ -24,9 +24,10 @@ def _unordered(sql: str) -> Iterator[str]:
 
 def test_lists_and_texts_of_several_rows_are_put_in_order() -> None:
     texts = {rule.name: rule.query for rule in load_rules()}
-    texts["views.sql"] = files("kwsniff.findings").joinpath("views.sql").read_text("utf-8")
+    folder = files("kwsniff.findings").joinpath("shared_views")
+    texts |= {file.name: file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(".sql")}
     # A set of topics, in which another is looked for: its order shows nowhere.
-    known = {"views.sql": ["list(topic)"]}
+    known = {"replicas.sql": ["list(topic)"]}
     found = {name: [*_unordered(sql)] for name, sql in texts.items()}
     assert {name: some for name, some in found.items() if some} == known
 

@@ -4,14 +4,12 @@ docs/compatibility.md, docs/limits.md, kwsniff/cli/kwsniff.1, and the examples i
 docs/quickstart.md and docs/python.md.
 """
 
-import ast
 import os
 import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
-from itertools import pairwise
 from pathlib import Path
 
 from argparse_manpage.manpage import Manpage
@@ -19,7 +17,7 @@ from argparse_manpage.manpage import Manpage
 from kwsniff.cli.main import make_parser
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.model import OPEN
-from kwsniff.limits import Limits
+from kwsniff.limits import Limits, limit_texts
 
 from .tree import DOCS, ROOT
 
@@ -117,14 +115,10 @@ def limits_page() -> str:
 
 def _limit_texts() -> dict[str, str]:
     """Name -> the text under its line in kwsniff/limits.py."""
-    module = ast.parse((ROOT / "kwsniff" / "limits.py").read_text("utf-8"))
-    body = next(node for node in module.body if isinstance(node, ast.ClassDef)).body
-    texts: dict[str, str] = {}
-    for field, text in pairwise(body):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            if not (isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)):
-                raise SystemExit(f"kwsniff/limits.py:{field.lineno}: {field.target.id} is not explained")
-            texts[field.target.id] = " ".join(str(text.value.value).split())
+    texts = limit_texts()
+    for name in Limits.ranges():
+        if name not in texts:
+            raise SystemExit(f"kwsniff/limits.py: {name} is not explained")
     return texts
 
 

@@ -73,14 +73,16 @@ def _texts_of_cython(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _texts_of_toml(path: Path) -> Iterator[tuple[int, str]]:
-    for rule in tomllib.loads(path.read_text("utf-8"))["rule"]:
-        for name in ("says", "text", "advice"):
-            yield 0, re.sub(r"{[^}]*}", "", rule[name])
-        for quoted in re.findall(r"'([^'\n]* [^'\n]*)'", rule["query"]):
-            if not _SQL.search(quoted):
-                yield 0, quoted
-        for comment in _SQL_COMMENT.findall(rule["query"]):
-            yield 0, comment
+    rule = tomllib.loads(path.read_text("utf-8"))
+    for name in ("does", "matters", "silent", "timeline", "text", "advice"):
+        yield 0, re.sub(r"{[^}]*}", "", rule[name])
+    for text in rule["mistaken_for"].values():
+        yield 0, text
+    for quoted in re.findall(r"'([^'\n]* [^'\n]*)'", rule["query"]):
+        if not _SQL.search(quoted):
+            yield 0, quoted
+    for comment in _SQL_COMMENT.findall(rule["query"]):
+        yield 0, comment
 
 
 def _texts(path: Path) -> Iterator[tuple[int, str]]:

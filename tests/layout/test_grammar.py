@@ -124,9 +124,21 @@ def test_the_first_line_says_how_an_api_is_used(words: str, internal: bool, rend
     assert (api.flexible_from, api.traits.internal, api.traits.rendezvous) == (6, internal, rendezvous)
 
 
+def test_the_first_line_says_what_findings_ask() -> None:
+    line = "api 78 ShareFetch 0-2 records acquired sasl controller topics created describe share acl read"
+    traits = parse_api_line(line, "78_share_fetch.layout").traits
+    assert (traits.records, traits.sasl, traits.controller) == ("acquired", True, True)
+    assert (traits.topics, traits.describe, traits.acl) == ("created", "share", "read")
+    assert parse_api_line("api 78 ShareFetch 0-2", "78_share_fetch.layout").traits.acl == ""
+
+
 @pytest.mark.parametrize(
     "line",
     [
+        "api 1 Fetch 0-1 acl",
+        "api 1 Fetch 0-1 acl consume",
+        "api 1 Fetch 0-1 describe everything",
+        "api 1 Fetch 0-1 topics created topics deleted",
         "",
         "request",
         "api 1",

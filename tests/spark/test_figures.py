@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kwsniff.findings import finding_rows
 from kwsniff.findings.prefilter.figures import Figures, figures_of
 from kwsniff.findings.views import files_of_tables
 from kwsniff.spark import findings

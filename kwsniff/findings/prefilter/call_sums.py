@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from kwsniff.core.columns.call_totals import Codes, sum_calls
 from kwsniff.core.columns.numbers import WholeColumn
+from kwsniff.findings.api_purposes import names_of
 from kwsniff.findings.prefilter.dictionaries import Numbers, as_bytes, codes_in, column_in, from_bytes
 from kwsniff.findings.prefilter.top_k import TopK
 
@@ -16,8 +17,7 @@ KINDS: Final = ("produce", "fetch", "metadata", "other")
 """Fetches are those that were answered, of share groups as well."""
 TICK_US: Final = 500_000
 """Two requests that are 2 s apart have whole ticks between them, and so have two that are 1 s apart."""
-_KIND_OF: Final = {"Produce": PRODUCE, "Fetch": FETCH, "ShareFetch": FETCH, "Metadata": METADATA}
-_UNANSWERED: Final = {name: kind for name, kind in _KIND_OF.items() if kind != FETCH}
+_PURPOSES: Final = {"is_produce": PRODUCE, "is_fetch": FETCH, "is_metadata": METADATA}
 _NEVER: Final = np.iinfo(np.int64).max
 _SUMS: Final = ("calls", "known", "empty", "time_ns", "records", "bytes")
 """What there is of each group, in the order of `sum_calls`; so are the times."""
@@ -66,11 +66,13 @@ class CallSums:
         statuses, states = codes_in(batch, "status")
         if self._marks.shape[1] < batch.num_rows:
             self._marks = np.zeros((2, batch.num_rows), np.int64)
+        kinds = {name: kind for purpose, kind in _PURPOSES.items() for name in names_of(purpose)}
+        answered = [kinds.get(name, OTHER) for name in names]
         codes = Codes(
             *numbers,
             _by_code([word == "client" for word in words], null=True),
-            _by_code([_KIND_OF.get(name, OTHER) for name in names], null=OTHER),
-            _by_code([_UNANSWERED.get(name, OTHER) for name in names], null=OTHER),
+            _by_code(answered, null=OTHER),
+            _by_code([OTHER if kind == FETCH else kind for kind in answered], null=OTHER),
             states.index("answered") if "answered" in states else len(states),
         )
         marked, asked = sum_calls(

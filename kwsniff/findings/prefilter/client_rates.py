@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.findings.api_purposes import names_of
 from kwsniff.findings.prefilter.call_sums import FETCH, METADATA, PRODUCE, TICK_US, CallSums
 from kwsniff.findings.prefilter.dictionaries import (
     Numbers,
@@ -29,7 +30,6 @@ LASTING: Final = (
 _LASTS_US: Final = 3_000_000
 _LASTS_TIMES: Final = 3
 _UNSUPPORTED_VERSION: Final = 35
-_FALLS_BACK: Final = "ApiVersions"
 _NEVER: Final = np.iinfo(np.int64).max
 _NOBODY: Final = np.full(1, -1, np.int64)
 _NO_MARKS: Final = np.zeros(0, np.int64)
@@ -76,7 +76,9 @@ class Pace:
             return
         if (codes[rows] == _UNSUPPORTED_VERSION).any():
             apis, names = encode(batch, "api_name")
-            falls_back = apis == (names.index(_FALLS_BACK) if _FALLS_BACK in names else -1)
+            falls_back = np.isin(
+                apis, [names.index(api) for api in names_of("is_api_versions") if api in names]
+            )
             self._outdated |= bool(((codes == _UNSUPPORTED_VERSION) & ~falls_back).any())
         clients = self._number_clients(batch)
         if self._crowded:

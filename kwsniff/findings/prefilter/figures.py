@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.findings.api_purposes import names_of
 from kwsniff.findings.prefilter.client_rates import MOST_CLIENTS, Pace
 from kwsniff.findings.prefilter.dictionaries import (
     codes_in,
@@ -173,17 +174,22 @@ class Figures:
         )
         sums["replicas"] += counts.get("replica", 0)
         self._servers |= any(number for word, number in counts.items() if word != "client")
-        codes, apis = codes_in(batch, "api_name")
-        for name, api in (("leaves", "LeaveGroup"), ("share_fetches", "ShareFetch")):
-            sums[name] += codes.count(apis.index(api)) if api in apis else 0
-        if "ConsumerGroupHeartbeat" in apis:
-            left = numbers_of(batch, "generation", null=0) == -1
-            apis_of, _ = encode(batch, "api_name")
-            sums["leaves"] += np.count_nonzero(left & (apis_of == apis.index("ConsumerGroupHeartbeat")))
+        self._count_group_calls(batch)
         sums["waits_for_replicas"] += column_in(batch, "acks").count(-1)
         sums["read_committed"] += column_in(batch, "isolation_level").count(1)
         sums["throttled_ms"] += column_in(batch, "throttle_time_ms").sum_above(above=0)
         self._pace.add_calls(batch)
+
+    def _count_group_calls(self, batch: pa.RecordBatch) -> None:
+        """Members that leave, and fetches of share groups."""
+        codes, apis = codes_in(batch, "api_name")
+        for name, purpose in (("leaves", "is_leave"), ("share_fetches", "is_share_fetch")):
+            self._sums[name] += sum(codes.count(apis.index(api)) for api in names_of(purpose) if api in apis)
+        epochs = [apis.index(api) for api in names_of("is_epoch_heartbeat") if api in apis]
+        if epochs:
+            left = numbers_of(batch, "generation", null=0) == -1
+            apis_of, _ = encode(batch, "api_name")
+            self._sums["leaves"] += np.count_nonzero(left & np.isin(apis_of, epochs))
 
     def _add_error_codes(self, batch: pa.RecordBatch) -> None:
         self._errors.update(distinct(numbers_of(batch, "error_code", null=0).astype(np.int64)).tolist())

@@ -1,12 +1,13 @@
 """How much is written where: sums and bounds for the rules about partitions and codecs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from kwsniff.core.columns.partition_sums import SEEN, WRITTEN, place_rows, sum_by_code, sum_places
+from kwsniff.findings.api_purposes import names_of
 from kwsniff.findings.prefilter.dictionaries import (
     Numbers,
     as_bytes,
@@ -111,10 +112,14 @@ class _Written:
         if self._crowded:
             return
         apis, names = codes_in(batch, "api_name")
+        produces = _places(names, names_of("is_produce"))
+        self._crowded |= len(produces) > 1
+        if self._crowded:
+            return
         places, widths = np.empty(batch.num_rows, np.int64), np.zeros(len(words), np.int64)
         used = np.zeros(len(words) * width, np.uint8)
         columns = topics, partitions, apis, column_in(batch, "record_bytes")
-        place_rows(columns, _place(names, "Produce"), width, places, widths, used)
+        place_rows(columns, produces[0], width, places, widths, used)
         for code in np.flatnonzero(widths).tolist():
             begin = code * width
             self._see(words[code], used[begin : begin + int(widths[code])] & SEEN)
@@ -285,10 +290,10 @@ class Plain:
         apis, names = codes_in(batch, "api_name")
         clients, known = codes_in(batch, "client_id")
         sums = np.zeros((2, len(known) + 1), np.int64)
-        sum_by_code(
-            (clients, column_in(batch, "bytes"), codecs, apis),
-            _place(words, "none"), _place(names, "Produce"), sums,
-        )  # fmt: skip
+        columns = clients, column_in(batch, "bytes"), codecs, apis
+        (plain,) = _places(words, {"none"})
+        for produces in _places(names, names_of("is_produce")):
+            sum_by_code(columns, plain, produces, sums)
         for code in np.flatnonzero(sums[1]).tolist():
             name = known[code] if code < len(known) else None
             total, number = sums[:, code].tolist()
@@ -328,6 +333,6 @@ class Plain:
             self._rest += total
 
 
-def _place(words: list[str], word: str) -> int:
-    """The index of a text in a list; an invalid code if it is absent."""
-    return words.index(word) if word in words else len(words) + 1
+def _places(words: list[str], wanted: Collection[str]) -> list[int]:
+    """The indexes of these texts in a list; an invalid code if all are absent."""
+    return [place for place, word in enumerate(words) if word in wanted] or [len(words) + 1]

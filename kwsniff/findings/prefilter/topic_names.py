@@ -1,6 +1,6 @@
 """Which partitions the capture can show: of those whose leader it does not see, it cannot tell the bytes.
 
-The view `topic_width` in views.sql says the same of a folder.
+The view `topic_width` in shared_views/sums.sql says the same of a folder.
 """
 
 from collections.abc import Iterator

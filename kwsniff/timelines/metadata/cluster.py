@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog
-from kwsniff.layout.traits import BROKERS
+from kwsniff.layout.traits import BROKERS, VERSIONS
 from kwsniff.tables.arrays import Bits, among, valid_rows, whole_numbers
 from kwsniff.tables.compute import cast, filter_rows, take_rows
 from kwsniff.tables.grouping import Groups
@@ -67,7 +67,11 @@ class Cluster:
         self._names = names
         self._leaders = leaders
         self._catalog = catalog
-        self._roles = {key: api.traits.cluster for key, api in catalog.apis.items() if api.traits.cluster}
+        self._roles = {
+            key: api.traits.cluster
+            for key, api in catalog.apis.items()
+            if api.traits.cluster in (BROKERS, VERSIONS)
+        }
         self._known: dict[tuple[Any, ...], Row] = {}
         self._offered: dict[tuple[Any, ...], None] = {}
         self._seen: dict[tuple[Any, ...], Answer] = {}
