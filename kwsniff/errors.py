@@ -17,5 +17,9 @@ class UsageError(KwsniffError):
     """The arguments of a command or function are invalid or conflict."""
 
 
+class PlacedError(UsageError):
+    """A text is invalid: the first line says why, the next two show the text and underline the place."""
+
+
 class OutputError(KwsniffError):
     """The output cannot be written."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kwsniff.analysis.capture_points import CapturePoints, Samples, find_places, join_samples, samples_of_each
-from kwsniff.analysis.chosen import Chosen, chosen_tables, delivered_tables
+from kwsniff.analysis.chosen import chosen_tables, delivered_tables
 from kwsniff.analysis.duplicate_captures import note_copies
 from kwsniff.analysis.duplicate_rows import mark_late, move_repeated, twins_among, twins_anomalies
 from kwsniff.analysis.findings import write_findings
@@ -19,7 +19,12 @@ from kwsniff.analysis.rows import Rows
 from kwsniff.analysis.summary import Summary
 from kwsniff.analyzers import start_analyzer
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.errors import CaptureError
+from kwsniff.errors import CaptureError, UsageError
+from kwsniff.filter.expression import Filter
+from kwsniff.filter.filtered_calls import resolve_captures
+from kwsniff.filter.parser import parse_filter
+from kwsniff.filter.rows_of_calls import Chosen
+from kwsniff.filter.stored_rows import choose_stored
 from kwsniff.findings.views import with_sources
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.limits import Limits
@@ -41,6 +46,7 @@ from kwsniff.tables.captures import (
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import check_run_id
 from kwsniff.tables.write import TableWriter
+from kwsniff.temporary import temporary_folder
 from kwsniff.timelines.duplicates.duplicate_connections import Twins
 
 _BYTES_OF_A_CANDIDATE = 2000  # 200,000 connections that may be twins of others have room in 400 MB
@@ -63,31 +69,32 @@ def analyze(
     layouts: str | os.PathLike[str] | None = None,
     since: Time = None,
     until: Time = None,
-    only: Chosen | None = None,
+    where: str | Filter | None = None,
     jobs: int | None = None,
 ) -> Analysis:
     """Reads captures (in the order of their first packets, as parts of one) and makes all tables of them.
 
-    `paths`: files (pcap, pcapng, plain or in gzip or zstd), directories of them, "-" for standard input, file
-    objects in binary mode (copied to a temporary file first).
-    `output`: a directory for parquet files; memory then stays bounded whatever the size of the captures.
-    `tables`: names of those to make, or one, all of them by default; the summary then knows less, too.
-    `ports`: broker ports, or one, that are Kafka whatever their contents look like. `limits`: name -> value,
-    see kwsniff.limits. `tls_keylog`: files of TLS secrets (SSLKEYLOGFILE), which open TLS, as those inside
-    pcapng files do; False opens nothing; see docs/tls.md. `run_id`: in place of a random one. `layouts`: a
-    folder of a vendor's layouts. `since`, `until`: only packets from one time on and before the other, texts
-    as on the command line, datetimes, or timedeltas from the first packet. `only`: calls; the tables then
-    hold these, what belongs to them, and their connections. `jobs`: analyzers that share out the connections;
-    the same comes out; by default as many as pay. What cannot be read has a row in captures, with the reason.
-    Raises CaptureError (nothing that can be read), OutputError (cannot be written), LayoutError, UsageError.
+    `paths`: files (pcap, pcapng, plain or in gzip or zstd), directories of them, "-" for standard input,
+    file objects in binary mode (copied to a temporary file first). `output`: a directory for parquet files;
+    memory then stays bounded whatever the size of the captures. `tables`: names of those to make, or one,
+    all of them by default; the summary then knows less, too. `ports`: broker ports, or one, that are Kafka
+    whatever their contents look like. `limits`: name -> value, see kwsniff.limits. `tls_keylog`: files of
+    TLS secrets (SSLKEYLOGFILE), which open TLS, as those inside pcapng files do; False opens nothing; see
+    docs/tls.md. `run_id`: in place of a random one. `layouts`: a folder of a vendor's layouts. `since`,
+    `until`: only packets from one time on and before the other, texts as on the command line, datetimes, or
+    timedeltas from the first packet. `where`: a filter (docs/filters.md); the tables then hold the chosen
+    calls, what belongs to them, and their connections. `jobs`: analyzers that share out the connections; by
+    default as many as pay. What cannot be read has a row in captures, with the reason. Raises CaptureError
+    (nothing that can be read), OutputError (cannot be written), LayoutError, UsageError.
     """
     TimeRange(since, until)  # refuses what is none
+    filter_ = parse_filter(where) if isinstance(where, str) else where
     with as_paths(paths) as names:
         found = find_in_order(names)
         plan = _Plan(
             found=found,
             output=output,
-            chosen=chosen_tables(tables, some_calls=only is not None),
+            chosen=chosen_tables(tables, some_calls=where is not None),
             ports=check_ports(ports),
             bounds=Limits.with_changes(dict(limits or {})),
             progress=progress,
@@ -97,9 +104,22 @@ def analyze(
             size=size_of(found.captures),
             since=since,
             until=until,
-            only=only,
         )
-        return _run_beside(plan, jobs)
+        return _run_beside(replace(plan, only=_choose(plan, filter_, jobs)) if filter_ else plan, jobs)
+
+
+def _choose(plan: "_Plan", filter_: Filter, jobs: int | None) -> Chosen:
+    """The calls that a filter chooses, found by a first reading."""
+    if plan.size is None:
+        raise UsageError(
+            "captures are read twice to choose calls, which standard input and pipes do not allow"
+        )
+    filter_ = resolve_captures(filter_, plan.found.captures)
+    tables = ("api_calls", "error_codes") if filter_.asks_errors else ("api_calls",)
+    with temporary_folder() as folder:
+        done = _run_beside(replace(plan, output=folder, chosen=tables), jobs)
+        runs = choose_stored({name: [str(path)] for name, path in done.paths.items()}, filter_)
+    return runs.get(plan.run, Chosen((), ()))
 
 
 def _run_beside(plan: "_Plan", jobs: int | None) -> Analysis:
@@ -139,8 +159,8 @@ class _Plan:
     """Bytes of the captures; None where they are not files, which can be read a second time."""
     since: Time
     until: Time
-    only: Chosen | None
     num_analyzers: int = 1
+    only: Chosen | None = None
     places: CapturePoints | None = None
     """Of the captures that can be read; None: not known."""
 

@@ -1,43 +1,13 @@
-"""Tables of some calls alone: these calls, what belongs to them, and their connections."""
+"""Which tables a run makes."""
 
-from collections.abc import Iterable, Sequence
-from typing import Final
-
-import numpy as np
-import pyarrow as pa
+from collections.abc import Sequence
 
 from kwsniff.analyzers import core_tables
 from kwsniff.errors import UsageError
-from kwsniff.tables.arrays import whole_numbers
-from kwsniff.tables.compute import filter_rows
+from kwsniff.filter.rows_of_calls import TABLES_OF_CALLS
 from kwsniff.tables.schema import TABLES
 from kwsniff.texts import suggest
 from kwsniff.timelines.timelines import sources_of
-
-TABLES_OF_CALLS: Final = (
-    "api_calls", "latencies", "error_codes", "connections", "anomalies", "partitions", "record_batches",
-    "tcp_events", "captures",
-)  # fmt: skip
-"""What is made of some calls. The others tell of what many calls do together: a group, a transaction."""
-_BY_CONNECTION: Final = frozenset({"connections", "anomalies", "tcp_events"})
-_NONE: Final = -1  # an anomaly of a file has no connection, and stays
-
-
-class Chosen:
-    """Calls, by their numbers, and the numbers of their connections."""
-
-    def __init__(self, calls: Iterable[int], connections: Iterable[int]) -> None:
-        self._calls = np.unique(np.fromiter(calls, np.int64))
-        self._connections = np.unique(np.fromiter((_NONE, *connections), np.int64))
-
-    def of(self, table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that belong to them."""
-        column, chosen = (
-            ("connection_id", self._connections) if table in _BY_CONNECTION else ("call_id", self._calls)
-        )
-        if batch.num_rows == 0 or column not in batch.schema.names:
-            return batch
-        return filter_rows(batch, np.isin(whole_numbers(batch[column], null=_NONE), chosen))
 
 
 def chosen_tables(tables: str | Sequence[str] | None, *, some_calls: bool = False) -> tuple[str, ...]:

@@ -10,28 +10,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kwsniff.analysis import fitting_rows
-from kwsniff.analysis.fitting_rows import FittingRows
 from kwsniff.errors import UsageError
+from kwsniff.filter.expression import Filter
+from kwsniff.filter.stored_rows import resolve_stored, stored_errors
 from kwsniff.findings.views import files_of_tables, is_folder_of_tables
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import REQUEST, RESPONSE, Field
 from kwsniff.tables.arrays import Numbers, whole_numbers
-from kwsniff.view.filters import Filters
+from kwsniff.tables.schema import TABLES
 
 _TIMES: Final = ("request_time", "request_end_time", "response_time", "response_end_time")
 _NUMBERS: Final = (
     "call_id", "connection_id", "broker_port", "request_frame", "client_port", "correlation_id", *_TIMES,
 )  # fmt: skip
-_WORDS: Final = (
-    "capture",
-    "status",
-    "client_address",
-    "broker_address",
-    "client_id",
-    "group_id",
-    "tls_version",
+_WORDS: Final = frozenset(
+    column.name
+    for table in ("api_calls", "connections", "captures")
+    for column in TABLES[table].columns
+    if column.type == "string"
 )
 """Read as codes: pyarrow's own ways to code and to filter take longer to load than a call to be found."""
 _NONE: Final = -1
@@ -69,7 +66,7 @@ class Stored(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Calls that may fit."""
+    """Calls that a filter chooses."""
 
     calls: Sequence[Stored] | None
     """None: too many to be worth a list."""
@@ -84,7 +81,7 @@ class Known:
 
 
 class _Rows:
-    """The rows that may fit, column by column."""
+    """The chosen rows, column by column."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, list[int]] = {name: [] for name in _NUMBERS}
@@ -107,20 +104,21 @@ class _Rows:
 
 
 def known_calls(
-    folder: str | os.PathLike[str], captures: Sequence[str], filters: Filters, *, follows: bool = False
+    folder: str | os.PathLike[str], captures: Sequence[str], filter_: Filter, *, follows: bool = False
 ) -> Known:
-    """The calls of a run over these captures that may fit; what messages alone tell, their reader judges.
+    """The calls of a run over these captures that a filter chooses.
 
     `follows`: messages can be read only by who has seen their connection from its beginning, as in TLS.
     Raises UsageError where the folder holds no tables, or those of other captures or of several runs.
     """
     files = _files(folder)
     bounds = _bounds(files, captures, folder)
-    fitting = FittingRows(filters, load_catalog(), generous=True)
+    filter_ = resolve_stored(files, filter_)
+    errors = stored_errors(files, filter_)
     rows = _Rows()
-    columns = dict.fromkeys((*fitting_rows.COLUMNS, *_NUMBERS, "capture"))
-    for batch in _batches(files["api_calls"], [*columns], filters.calls):
-        rows.add(batch, np.flatnonzero(fitting.fitting(batch)))
+    columns = dict.fromkeys(("run_id", *sorted(filter_.columns), *_NUMBERS, "capture", "status", "topics"))
+    for batch in _batches(files["api_calls"], [*columns], filter_.numbers("call_id")):
+        rows.add(batch, np.flatnonzero(filter_.rows(batch, errors)))
         if len(rows) > _MOST_CALLS:
             return Known(None, (), None)
     if not len(rows):

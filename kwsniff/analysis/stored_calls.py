@@ -2,24 +2,24 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from kwsniff.analysis.known_calls import Place, Span, known_calls
+from kwsniff.filter.expression import Filter, among
+from kwsniff.filter.filtered_calls import FilteredCalls
 from kwsniff.limits import Limits
 from kwsniff.sources.order import find_in_order
 from kwsniff.sources.times import TimeRange
 from kwsniff.sources.tls import KeyLog
 from kwsniff.view.capture import Call
-from kwsniff.view.filters import Filters
 from kwsniff.view.reader import CallReader
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class StoredCalls:
-    """As CallReader, for captures whose tables are at hand. Calls that may fit the filters come.
+    """As CallReader, for captures whose tables are at hand.
 
     Packets that name topics are read, then those of the calls; and all of them, once more, for calls that the
     packets of their own time do not show as the tables have them.
@@ -29,7 +29,7 @@ class StoredCalls:
         self,
         folder: str | os.PathLike[str],
         paths: Sequence[str],
-        filters: Filters,
+        filter_: Filter,
         *,
         ports: Sequence[int] = (),
         tls_keylog: KeyLog = None,
@@ -42,14 +42,14 @@ class StoredCalls:
         self.notes: list[str] = []
         self.topics: dict[str, str] = {}
         """Topic id -> name, as far as messages have named it."""
-        self._known = known_calls(folder, self.captures, filters, follows=bool(tls_keylog))
+        self._known = known_calls(folder, self.captures, filter_, follows=bool(tls_keylog))
         self._ports, self._keylog, self._limits = ports, tls_keylog, limits
-        self._filters = filters
+        self._filter = filter_
 
     def calls(self) -> Iterator[Call]:
-        """Those that may fit, in the order in which they were over."""
+        """The chosen ones, in the order in which they were over."""
         if self._known.calls is None:
-            reader = self._reader(self._filters, None)
+            reader = self._reader(self._filter, None)
             yield from reader.calls()
             self.notes = reader.notes
             return
@@ -59,19 +59,19 @@ class StoredCalls:
                 self._read_names(span)
             yield from self._within(self._known.span, left)
         if left:
-            reader = self._reader(replace(self._filters, calls=frozenset(left)), None)
+            reader = self._reader(among("call_id", left), None)
             for call in reader.calls():
-                if call.id is None or call.id in left:
-                    yield call
-                if call.id is not None and call.status is not None:
+                yield call
+                if call.id is not None:
                     left.discard(call.id)
-                    if not left:
-                        return
+                if not left:
+                    return
             self.notes = reader.notes
 
     def _within(self, span: Span, left: set[int]) -> Iterator[Call]:
         """Those whose packets show by themselves what the tables have; they get the tables' numbers."""
-        for call in self._reader(replace(self._filters, calls=None, connection=None), span).calls():
+        wanted = among("correlation_id", {place.correlation_id for place in self._known.places})
+        for call in self._reader(wanted, span).calls():
             request = call.request
             stored = request and self._known.places.get(
                 Place(
@@ -92,10 +92,10 @@ class StoredCalls:
 
     def _read_names(self, span: Span) -> None:
         """What messages of a time tell of topics."""
-        for _ in self._reader(Filters(), span).calls():
+        for _ in self._reader(None, span).calls():
             pass
 
-    def _reader(self, filters: Filters, span: Span | None) -> CallReader:
+    def _reader(self, filter_: Filter | None, span: Span | None) -> CallReader:
         ports = {*self._ports, *(self._known.ports if span else ())}
         times = TimeRange(_moment(span.since), _moment(span.until)) if span else None
         reader = CallReader(
@@ -104,7 +104,7 @@ class StoredCalls:
             tls_keylog=self._keylog,
             limits=self._limits,
             times=times,
-            filters=filters,
+            selection=FilteredCalls(filter_) if filter_ else None,
         )
         reader.topics = self.topics
         return reader

@@ -10,6 +10,10 @@ import pyarrow.parquet as pq
 
 from kwsniff.analysis.stored_tables import Tables
 from kwsniff.errors import CaptureError, UsageError
+from kwsniff.filter.expression import Filter
+from kwsniff.filter.parser import parse_filter
+from kwsniff.filter.rows_of_calls import Chosen
+from kwsniff.filter.stored_rows import choose_stored, chosen_rows
 from kwsniff.findings.views import files_of_tables
 from kwsniff.sources.paths import local_path
 from kwsniff.tables.aggregates import AGGREGATES
@@ -22,7 +26,9 @@ class Folder(Tables):
     Tables of an earlier kwsniff have the columns of today, null where they did not have them.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], where: str | Filter | None = None) -> None:
+        self._where = parse_filter(where) if isinstance(where, str) else where
+        self._runs: dict[str | None, Chosen] | None = None
         self.path = Path(local_path(path))
         found = files_of_tables(self.path)
         known = [name for name in TABLES if name in found]
@@ -41,31 +47,43 @@ class Folder(Tables):
     def table(self, name: str) -> pa.Table:
         """A table by name. Raises UsageError for one that is not here, CaptureError for damaged files."""
         try:
-            return self.dataset(name).to_table()
+            return self._choose(name) if self._where else self.dataset(name).to_table()
         except (OSError, pa.ArrowInvalid) as error:
             raise CaptureError(f"{self.path}: {name} cannot be read: {str(error).splitlines()[0]}") from error
 
     def dataset(self, name: str) -> ds.Dataset:
-        """A table as a pyarrow Dataset, for those that do not fit into memory. Raises UsageError."""
+        """A whole table as a pyarrow Dataset, for those that do not fit into memory. Raises UsageError."""
         if name not in self._files:
             raise UsageError(f"{self.path}: holds no table {name!r}; there are {', '.join(self._files)}")
         schema = arrow_schema(TABLES[name]) if name in TABLES else None
         return ds.dataset(self._files[name], schema=schema, format="parquet")
 
     def rows(self, name: str) -> int:
-        """How many rows a table has, by the ends of its files."""
+        """How many rows a table has; without a filter by the ends of its files."""
+        if self._where:
+            return int(self.table(name).num_rows)
         return sum(int(pq.read_metadata(file).num_rows) for file in self._files[name])
+
+    def _choose(self, name: str) -> pa.Table:
+        """Rows that belong to chosen calls."""
+        if self._runs is None and self._where is not None:
+            self._runs = choose_stored(self._files, self._where)
+        rows = self.dataset(name)
+        found = [chosen_rows(name, batch, self._runs or {}) for batch in rows.to_batches()]
+        return pa.Table.from_batches(found, rows.schema)
 
     def origin(self) -> str:
         """The folder."""
         return str(self.path)
 
 
-def open(path: str | os.PathLike[str]) -> Folder:
-    """The tables that analyze, live or pipeline wrote into a folder. Raises UsageError where it has none."""
+def open(path: str | os.PathLike[str], *, where: str | Filter | None = None) -> Folder:
+    """The tables that analyze, live or pipeline wrote into a folder. `where`: a filter of calls; the tables
+    then have only rows that belong to these. Raises UsageError where the folder has no tables, and for an
+    invalid filter."""
     place = local_path(path)
     if not files_of_tables(Path(place)).keys() & (TABLES | AGGREGATES).keys():
         raise UsageError(
             f"{place}: holds no tables of kwsniff; make them with `kwsniff analyze CAPTURE -o {place}`"
         )
-    return Folder(place)
+    return Folder(place, where)

@@ -2,26 +2,19 @@
 
 import argparse
 import sys
-from array import array
-from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from kwsniff.cli.chosen_calls import add_filters, are_chosen, chosen_filters, fitting, refuse_pipes
+from kwsniff.cli.chosen_calls import add_filters, chosen_filter, refuse_pipes
 from kwsniff.cli.inputs import refuse_tables
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option, parse_limits
 from kwsniff.cli.options.ports import add_port_option, parse_ports
-from kwsniff.cli.options.times import add_time_options, since_and_until, time_range, zone_of
-from kwsniff.cli.progress import Progress, progress_bar
+from kwsniff.cli.options.times import add_time_options, since_and_until, zone_of
+from kwsniff.cli.progress import progress_bar
 from kwsniff.cli.standard_streams import say_left, say_read
 from kwsniff.errors import UsageError
 from kwsniff.texts import add_version, json_text
-
-if TYPE_CHECKING:
-    from kwsniff.analysis.chosen import Chosen
-    from kwsniff.view.filters import Filters
 
 _EXAMPLES = """examples:
   kwsniff analyze capture.pcap                     a summary of the capture
@@ -110,14 +103,15 @@ def run(args: argparse.Namespace) -> int:
 
     refuse_tables(args.captures)
     keep_freed_memory()
-    filters = chosen_filters(args) if are_chosen(args) else None
+    where = chosen_filter(args)
+    if where is not None:
+        refuse_pipes(args.captures)
     since, until = since_and_until(args)
     args.output = args.output and local_path(args.output)
     before = files_of_tables(Path(args.output)) if args.output is not None else {}
     with progress_bar(shown=not args.no_progress and sys.stderr.isatty()) as progress, ExitStack() as stack:
         # Tables that were not requested go to disk as well: captures may be larger than memory.
         spare = stack.enter_context(temporary_folder()) if args.output is None else None
-        only = _only(args, filters, ports, limits, progress) if filters and not filters.is_empty else None
         summary = analyze(
             args.captures,
             output=args.output or spare,
@@ -128,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
             tls_keylog=args.tls_keylog,
             since=since,
             until=until,
-            only=only,
+            where=where,
             jobs=args.jobs,
         ).summary
     if spare:
@@ -142,36 +136,4 @@ def run(args: argparse.Namespace) -> int:
         from kwsniff.cli.summary.summary import show_summary
 
         show_summary(summary, sys.stdout, top=args.top, zone=zone_of(args))
-    return DONE if read and (only is None or summary["rows"].get("api_calls")) else NOTHING_FOUND
-
-
-def _only(
-    args: argparse.Namespace,
-    filters: "Filters",
-    ports: Sequence[int],
-    limits: Mapping[str, int],
-    progress: Progress | None,
-) -> "Chosen":
-    """The calls that match the filters, found by a first pass over the captures, as in `kwsniff show`."""
-    from kwsniff.analysis.chosen import Chosen
-    from kwsniff.limits import Limits
-    from kwsniff.view.reader import CallReader
-
-    refuse_pipes(args.captures)
-    bounds = Limits.with_changes(dict(limits))
-    times = time_range(args)
-    reader = CallReader(
-        args.captures,
-        ports=ports,
-        tls_keylog=args.tls_keylog,
-        limits=bounds,
-        times=times,
-        filters=filters,
-        progress=progress,
-    )
-    calls, connections = array("q"), set()
-    for call in fitting(reader, filters, bounds):
-        if call.id is not None:
-            calls.append(call.id)
-            connections.add(call.packets[0]["connection_id"])
-    return Chosen(calls, connections)
+    return DONE if read and (where is None or summary["rows"].get("api_calls")) else NOTHING_FOUND

@@ -1,34 +1,45 @@
-"""The options that filter calls, the same for every verb that has them, and the calls they select."""
+"""``--where`` and its short forms, the same for every verb that chooses calls."""
 
 import argparse
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from kwsniff.cli.options.times import zone_of
 from kwsniff.errors import UsageError
 
 if TYPE_CHECKING:
-    from kwsniff.limits import Limits
-    from kwsniff.view.capture import Call
-    from kwsniff.view.filters import Filters
-    from kwsniff.view.reader import CallReader
+    from kwsniff.filter.expression import Filter
+
+_ENDPOINT: Final = re.compile(r"\[?([^\[\]]+?)\]?:(\d{1,5})")
+
+
+def add_where(parser: argparse.ArgumentParser) -> None:
+    """Add the option to a verb whose calls are chosen by it alone."""
+    parser.add_argument(
+        "--where",
+        metavar="EXPRESSION",
+        help="only these calls, e.g. \"api_name = 'Produce' and latency > 100ms\"; see docs/filters.md",
+    )
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
-    """Add the options that filter calls."""
+    """Add the options that choose calls."""
     group = parser.add_argument_group("filters; a call must match all of them")
     group.add_argument(
-        "--call", type=int, metavar="N", help="the call with this number (call_id in the tables)"
+        "--where",
+        metavar="EXPRESSION",
+        help='by columns of api_calls, e.g. "latency > 100ms and topic in (orders, carts)"; see '
+        "docs/filters.md",
     )
+    group.add_argument("--call", type=int, metavar="N", help="the call with this call_id")
     group.add_argument("--api", action="append", default=[], metavar="NAME|KEY", help="may be repeated")
     group.add_argument("--client", metavar="TEXT", help="part of the client id, an address, or address:port")
     group.add_argument(
         "--client-is", metavar="NAME", help="the whole client id; or the address of clients without one"
     )
-    group.add_argument(
-        "--topic", metavar="NAME", help="a topic, by name, or by an id if the capture shows its name"
-    )
-    group.add_argument("--group", metavar="NAME", help="a group id, or the key of a coordinator lookup")
+    group.add_argument("--topic", metavar="NAME", help="a topic of the call")
     group.add_argument(
         "--error", action="append", default=[], metavar="NAME|CODE|any", help="may be repeated"
     )
@@ -42,49 +53,106 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--connection", metavar="ID|ADDRESS:PORT", help="connection_id, or the address and port of one side"
     )
-    group.add_argument("--min-latency", metavar="TIME", help="answered after this time or longer, e.g. 10ms")
 
 
-_FILTERS = (
-    "call", "api", "client", "client_is", "topic", "group", "error", "status", "connection", "min_latency",
-)  # fmt: skip
+_OPTIONS: Final = ("where", "call", "api", "client", "client_is", "topic", "error", "status", "connection")
 
 
 def are_chosen(args: argparse.Namespace) -> bool:
     """Whether any of those options is given. Does not import the modules that read them: they load slowly."""
-    return any(getattr(args, name) not in (None, []) for name in _FILTERS)
+    return any(getattr(args, name, None) not in (None, []) for name in _OPTIONS)
 
 
-def chosen_filters(args: argparse.Namespace) -> "Filters":
-    """The filter these options give. Raises UsageError."""
+def chosen_filter(args: argparse.Namespace) -> "Filter | None":
+    """The filter that these options are; None without one. Raises UsageError."""
+    if not are_chosen(args):
+        return None
+    from kwsniff.filter.expression import both
+    from kwsniff.filter.parser import parse_filter
+
+    found = None
+    for text in (*_short_forms(args), *((args.where,) if args.where is not None else ())):
+        found = both(found, parse_filter(text, zone_of(args)))
+    return found
+
+
+def _short_forms(args: argparse.Namespace) -> Iterator[str]:
+    """The options but `--where`, in the language of filters."""
+    from kwsniff.filter.tokens import quoted
+
+    if getattr(args, "call", None) is not None:
+        yield f"call_id = {args.call}"
+    if apis := getattr(args, "api", None):
+        yield f"api_key in ({', '.join(map(_api_key, apis))})"
+    if getattr(args, "client", None) is not None:
+        name = quoted(args.client)
+        ends = _endpoint("client", args.client)
+        yield " or ".join([f"client_id ~ {name}", f"client_address = {name}", *ends])
+    if getattr(args, "client_is", None) is not None:
+        name = quoted(args.client_is)
+        yield f"client_id = {name} or client_id is null and client_address = {name}"
+    if getattr(args, "topic", None) is not None:
+        yield f"topic = {quoted(args.topic)}"
+    if errors := getattr(args, "error", None):
+        yield _errors(errors)
+    if statuses := getattr(args, "status", None):
+        yield f"status in ({', '.join(map(_status, statuses))})"
+    if getattr(args, "connection", None) is not None:
+        yield _connection(args.connection)
+
+
+def _api_key(text: str) -> str:
+    from kwsniff.filter.literals import near_names
     from kwsniff.layout.catalog import load_catalog
-    from kwsniff.view.filters import Filters, parse_apis, parse_duration, parse_errors, parse_statuses
 
-    catalog = load_catalog()
-    return Filters(
-        calls=None if args.call is None else frozenset((args.call,)),
-        statuses=parse_statuses(args.status),
-        apis=parse_apis(args.api, catalog),
-        client=args.client,
-        client_is=args.client_is,
-        topic=args.topic,
-        group=args.group,
-        errors=parse_errors(args.error, catalog),
-        connection=args.connection,
-        min_latency_ns=None if args.min_latency is None else parse_duration(args.min_latency),
-    )
+    api = load_catalog().api(text)
+    if api is None and not text.strip().isdecimal():
+        names = [one.name for one in load_catalog().apis.values()]
+        raise UsageError(f"unknown API '{text}': {near_names(text, names, 'apis')}")
+    return str(api.key if api else int(text))
 
 
-def fitting(reader: "CallReader", filters: "Filters", limits: "Limits") -> Iterator["Call"]:
-    """The calls that match. Decodes their messages only if a filter needs it."""
-    from kwsniff.view.call import Conversation
+def _errors(texts: Sequence[str]) -> str:
+    from kwsniff.filter.attributes import load_attributes
+    from kwsniff.filter.literals import ValueProblem, read_value
+    from kwsniff.zones import UTC_ZONE
 
-    conversation = Conversation(limits, reader.topics)
-    for call in reader.calls():
-        if filters.fits(call) and (
-            not filters.looks_inside or filters.fits_inside(conversation.decode(call), conversation.topics)
-        ):
-            yield call
+    codes = []
+    for text in texts:
+        if text.strip().lower() != "any":
+            try:
+                codes.append(str(read_value(text.strip(), load_attributes()["error"], UTC_ZONE)))
+            except ValueProblem as problem:
+                raise UsageError(str(problem)) from None
+    parts = ["error_count > 0"] if len(codes) < len(texts) else []
+    return " or ".join([*parts, *([f"error in ({', '.join(codes)})"] if codes else [])])
+
+
+def _status(text: str) -> str:
+    from kwsniff.core.declared import ENUMS
+    from kwsniff.texts import suggest
+
+    name = text.strip().lower().replace("-", "_")
+    if name not in ENUMS["status"]:
+        raise UsageError(f"unknown status '{name}'; {suggest(name, ENUMS['status'])}")
+    return name
+
+
+def _connection(text: str) -> str:
+    if text.isascii() and text.isdecimal():
+        return f"connection_id = {text}"
+    ends = [*_endpoint("client", text), *_endpoint("broker", text)]
+    if not ends:
+        raise UsageError(f"--connection {text}: give a connection_id, or ADDRESS:PORT of one side")
+    return " or ".join(ends)
+
+
+def _endpoint(side: str, text: str) -> list[str]:
+    """Condition for one side, if the text is address:port, IPv6 with brackets or without."""
+    from kwsniff.filter.tokens import quoted
+
+    found = _ENDPOINT.fullmatch(text)
+    return [f"{side}_address = {quoted(found[1])} and {side}_port = {found[2]}"] if found else []
 
 
 def refuse_pipes(captures: Sequence[str]) -> None:

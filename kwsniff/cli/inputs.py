@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from kwsniff.cli.chosen_calls import refuse_pipes
+from kwsniff.cli.chosen_calls import chosen_filter, refuse_pipes
 from kwsniff.cli.options.limits import add_limit_option, parse_limits
 from kwsniff.cli.options.ports import add_port_option, parse_ports
 from kwsniff.cli.options.times import add_time_options, asked_words, refuse_times, since_and_until
@@ -22,6 +22,8 @@ from kwsniff.temporary import temporary_folder, translate_errors
 
 if TYPE_CHECKING:
     import duckdb
+
+    from kwsniff.filter.expression import Filter
 
 HELP = "captures as for analyze, or one folder of tables from analyze, live or pipeline"
 TABLES = "a folder of tables, which covers all packets; give the captures instead"
@@ -62,14 +64,19 @@ def open_inputs(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Ope
     """
     from kwsniff.findings.views import READ, files_of_tables, is_folder_of_tables, open_folder
 
+    where = chosen_filter(args)
     folders = [name for name in inputs if is_folder_of_tables(name)]
     if folders and len(inputs) > 1:
         raise UsageError(f"{folders[0]} is a folder of tables; give one such folder, or captures")
     if folders:
         refuse_times(args, TABLES)
-        place = folders[0]
-        with temporary_folder() as copies, open_folder(place, copies=Path(copies)) as database:
-            yield Opened(database, files_of_tables(Path(place)), "CAPTURE", shlex.quote(place), read=True)
+        with (
+            chosen_folder(folders[0], where) as place,
+            temporary_folder() as copies,
+            open_folder(place, copies=Path(copies)) as database,
+        ):
+            named = shlex.quote(folders[0])
+            yield Opened(database, files_of_tables(Path(place)), "CAPTURE", named, read=True)
         return
     from kwsniff.analysis.analyze import analyze
     from kwsniff.analysis.memory import memory_left
@@ -93,9 +100,39 @@ def open_inputs(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Ope
             ).summary
         read = say_read(summary)
         memory = f"{memory_left(Limits.with_changes(limits).memory) // 1_000_000}MB"
-        with open_folder(folder, memory=memory, copies=Path(copies)) as database:
+        with (
+            chosen_folder(folder, _resolved(where, inputs)) as place,
+            open_folder(place, memory=memory, copies=Path(copies)) as database,
+        ):
             capture = shlex.join([*inputs, *asked_words(args)])
-            yield Opened(database, files_of_tables(Path(folder)), capture, "DIR", read)
+            yield Opened(database, files_of_tables(Path(place)), capture, "DIR", read)
+
+
+@contextmanager
+def chosen_folder(folder: str, where: "Filter | None") -> Iterator[str]:
+    """A folder of tables, or one with only the rows of the chosen calls and what belongs to them. Raises
+    UsageError."""
+    if where is None:
+        yield folder
+        return
+    from kwsniff.filter.stored_rows import copy_chosen
+    from kwsniff.findings.views import files_of_tables
+
+    with temporary_folder() as place:
+        copy_chosen(files_of_tables(Path(folder)), where, Path(folder), Path(place))
+        yield place
+
+
+def _resolved(where: "Filter | None", captures: Sequence[str]) -> "Filter | None":
+    """With times as dates, where the captures can be read once more: else they count from the packets that
+    were read."""
+    from kwsniff.filter.filtered_calls import resolve_captures
+    from kwsniff.sources.order import find_in_order
+
+    names = [name for name in captures if Path(name).is_file() or Path(name).is_dir()]
+    if where is None or not where.relative_kinds or len(names) < len(captures):
+        return where
+    return resolve_captures(where, find_in_order(names).captures)
 
 
 def refuse_tables(captures: Sequence[str]) -> None:

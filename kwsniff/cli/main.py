@@ -15,7 +15,7 @@ from kwsniff.cli.garbage_collection import look_less_often
 from kwsniff.cli.options.layouts import layouts_in_use
 from kwsniff.cli.options.times import joined_times
 from kwsniff.cli.out_of_memory import ADVICE, is_refused_memory, spare_addresses
-from kwsniff.cli.standard_streams import leave_errors, print_message, standard_output
+from kwsniff.cli.standard_streams import leave_errors, print_message, says_error, standard_output
 from kwsniff.errors import KwsniffError, UsageError
 from kwsniff.texts import suggest
 
@@ -120,7 +120,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             with layouts_in_use(args):
                 return int(args.run(args))
     except KwsniffError as error:
-        print_message(f"error: {error}")
+        says_error(error)
         return FAILED
     except KeyboardInterrupt:
         return _INTERRUPTED

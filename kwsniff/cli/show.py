@@ -3,11 +3,11 @@
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from kwsniff.cli.chosen_calls import add_filters, chosen_filters, refuse_pipes
+from kwsniff.cli.chosen_calls import add_filters, chosen_filter, refuse_pipes
 from kwsniff.cli.inputs import refuse_tables
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option, parse_limits
@@ -20,9 +20,10 @@ from kwsniff.texts import add_version, clean, json_pieces, json_text
 
 if TYPE_CHECKING:
     from kwsniff.analysis.stored_calls import StoredCalls
+    from kwsniff.filter.expression import Filter
     from kwsniff.view.call import DecodedCall, Drawing
-    from kwsniff.view.filters import Filters
     from kwsniff.view.reader import CallReader
+    from kwsniff.view.selection import Selection
 
 _LARGE: Final = 4 << 20
 """Size of a message, decompressed, above which its JSON is written in pieces."""
@@ -31,7 +32,7 @@ _EXAMPLES = """examples:
   kwsniff show capture.pcap                                every call: request and response, decoded
   kwsniff show capture.pcap --call 12000 --hexdump         one call, with its bytes
   kwsniff show capture.pcap --error any --api produce      calls of an API that got an error
-  kwsniff show capture.pcap --topic orders --min-latency 10ms -n 5
+  kwsniff show capture.pcap --where "topic = orders and latency > 10ms" -n 5
   kwsniff show capture.pcap --since +30s --until +35s      calls of five seconds
   kwsniff show rotated/ --json | jq 'select(.latency_ns > 1e8)'
   kwsniff show day.pcap --tables out --call 12000          uses the tables of analyze -o: much faster
@@ -104,7 +105,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--json and --hexdump cannot be combined")
     ports = parse_ports(args.port)
     refuse_tables(args.captures)
-    filters, times = chosen_filters(args), time_range(args)
+    filter_, times = chosen_filter(args), time_range(args)
+    selection = _selection(filter_)
     reader = (
         CallReader(
             args.captures,
@@ -112,10 +114,10 @@ def run(args: argparse.Namespace) -> int:
             tls_keylog=args.tls_keylog,
             limits=limits,
             times=times,
-            filters=filters,
+            selection=selection,
         )
         if args.tables is None
-        else _store(args, filters, ports, limits)
+        else _store(args, filter_, ports, limits)
     )
     sides = (("request",) if args.request_only else ()) + (("response",) if args.response_only else ())
     drawing = Drawing(
@@ -127,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
         zone=zone_of(args),
     )
     say_unread([str(each) for each in reader.unread], len(reader.captures))
-    calls = _decode(reader, filters, drawing, limits)
+    calls = _decode(reader, None if selection is None else selection.numbers, drawing, limits)
     shown = _show(islice(calls, args.stop_after), drawing, as_json=args.json)
     del calls  # closes the captures, which may add notes
     for note in reader.notes:
@@ -138,16 +140,24 @@ def run(args: argparse.Namespace) -> int:
         or say_there(reader.packets, reader.ports, missed=times.missed)
     )
     if there and not shown:
-        what = "no call matches" if not filters.is_empty else "no Kafka messages in the captures"
-        hint = "see kwsniff analyze"
-        print_message(f"{what}; {hint}")
-    return DONE if there and (shown or (filters.is_empty and not times)) else NOTHING_FOUND
+        what = "no call matches" if filter_ else "no Kafka messages in the captures"
+        print_message(f"{what}; see kwsniff analyze")
+    return DONE if there and (shown or not (filter_ or times)) else NOTHING_FOUND
+
+
+def _selection(filter_: "Filter | None") -> "Selection | None":
+    if filter_ is None:
+        return None
+    from kwsniff.filter.filtered_calls import FilteredCalls
+
+    return FilteredCalls(filter_)
 
 
 def _store(
-    args: argparse.Namespace, filters: "Filters", ports: Sequence[int], limits: Limits
+    args: argparse.Namespace, filter_: "Filter | None", ports: Sequence[int], limits: Limits
 ) -> "StoredCalls":
     from kwsniff.analysis.stored_calls import StoredCalls
+    from kwsniff.filter.parser import parse_filter
     from kwsniff.sources.paths import local_path
 
     refuse_times(args, "--tables, which cover all packets")
@@ -155,7 +165,7 @@ def _store(
     return StoredCalls(
         local_path(args.tables),
         args.captures,
-        filters,
+        filter_ or parse_filter("call_id is not null"),
         ports=ports,
         tls_keylog=args.tls_keylog,
         limits=limits,
@@ -163,20 +173,17 @@ def _store(
 
 
 def _decode(
-    reader: "CallReader | StoredCalls", filters: "Filters", drawing: "Drawing", limits: Limits
+    reader: "CallReader | StoredCalls", numbers: Set[int] | None, drawing: "Drawing", limits: Limits
 ) -> Iterator["DecodedCall"]:
-    """Calls that match and have a message to show, up to the last possible match."""
+    """Calls that have a message to show. `numbers`: of all calls that may come; the last one ends the
+    reading."""
     from kwsniff.view.call import Conversation
 
     conversation = Conversation(limits, reader.topics)
-    left = None if filters.calls is None else set(filters.calls)
+    left = None if numbers is None else set(numbers)
     for call in reader.calls():
-        if not filters.fits(call):
-            continue
         decoded = conversation.decode(call)
-        if filters.fits_inside(decoded, conversation.topics) and any(
-            part.side in drawing.sides for part in decoded.parts
-        ):
+        if any(part.side in drawing.sides for part in decoded.parts):
             yield decoded
         if left is not None and call.id is not None and call.status is not None:
             left.discard(call.id)

@@ -2,11 +2,10 @@
 
 import argparse
 import sys
-from dataclasses import replace
 from difflib import get_close_matches
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from kwsniff.cli.chosen_calls import add_filters, chosen_filters, fitting
+from kwsniff.cli.chosen_calls import add_filters, chosen_filter
 from kwsniff.cli.inputs import open_inputs, read_again, refuse_tables
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option, parse_limits
@@ -20,8 +19,8 @@ from kwsniff.limits import Limits
 from kwsniff.texts import add_version, clean, json_text, plural
 
 if TYPE_CHECKING:
+    from kwsniff.filter.expression import Filter
     from kwsniff.sources.times import TimeRange
-    from kwsniff.view.filters import Filters
     from kwsniff.view.wanted_packets import WantedPackets
 
 _EXAMPLES = """examples:
@@ -95,13 +94,13 @@ def run(args: argparse.Namespace) -> int:
     """Exit status: 0 done, 1 no match. Raises KwsniffError for files that cannot be read or written."""
     from kwsniff.report.draft import draft
 
-    filters, times, around = chosen_filters(args), time_range(args), _around(args)
+    filter_, times, around = chosen_filter(args), time_range(args), _around(args)
     Limits.with_changes(parse_limits(args.limit))
-    _check(args, everything=filters.is_empty and not args.finding, bounded=bool(times))
+    _check(args, everything=not filter_ and not args.finding, bounded=bool(times))
     with draft(args.output, binary=True) as file, read_again(args.captures) as captures:
         args.captures = captures
         with progress_bar(shown=sys.stderr.isatty()) as progress:
-            packets, wanted = _slice(args, filters, times, around, file, progress=progress)
+            packets, wanted = _slice(args, filter_, times, around, file, progress=progress)
         if not packets:
             file.close()
     if not packets:
@@ -149,16 +148,24 @@ def _check(args: argparse.Namespace, *, everything: bool, bounded: bool) -> None
 
 def _around(args: argparse.Namespace) -> int | None:
     """Nanoseconds; -1: whole connections."""
-    from kwsniff.view.filters import parse_duration
+    from kwsniff.filter.literals import read_duration
 
     if args.secrets or args.context == _WHOLE:
         return -1
-    return None if args.context is None else parse_duration(args.context)
+    if args.context is None:
+        return None
+    span = read_duration(args.context)
+    if span is None:
+        raise UsageError(
+            f"--context: '{args.context}' is not a duration: give a number and ns, us, ms, s or m, for "
+            "example 10ms"
+        )
+    return span
 
 
 def _slice(
     args: argparse.Namespace,
-    filters: "Filters",
+    filter_: "Filter | None",
     times: "TimeRange",
     around: int | None,
     file: IO[bytes],
@@ -166,6 +173,8 @@ def _slice(
     progress: Progress | None,
 ) -> tuple[int, "WantedPackets"]:
     """Writes the packets; returns their number, and the selection."""
+    from kwsniff.filter.expression import among, both
+    from kwsniff.filter.filtered_calls import FilteredCalls
     from kwsniff.sources.slice_secrets import add_secrets
     from kwsniff.sources.slices import SliceWriter, copy_packets
     from kwsniff.view.reader import CallReader
@@ -175,25 +184,23 @@ def _slice(
     if not proof.read:
         return 0, WantedPackets([])
     if proof.calls is not None:
-        both = proof.calls if filters.calls is None else proof.calls & filters.calls
-        filters = replace(filters, calls=both)
-    limits = Limits.with_changes(parse_limits(args.limit))
-    ports = parse_ports(args.port)
+        filter_ = both(filter_, among("call_id", proof.calls))
     reader = CallReader(
-        args.captures, ports=ports, tls_keylog=args.tls_keylog, limits=limits, times=times, filters=filters,
-        progress=progress,
+        args.captures, ports=parse_ports(args.port), tls_keylog=args.tls_keylog, times=times,
+        limits=Limits.with_changes(parse_limits(args.limit)),
+        selection=FilteredCalls(filter_) if filter_ else None, progress=progress,
     )  # fmt: skip
     say_unread([str(each) for each in reader.unread], len(reader.captures))
     wanted = WantedPackets(reader.captures, around=around, handshakes=args.handshake)
-    for call in fitting(reader, filters, limits):
+    for call in reader.calls():
         wanted.add(call)
     for note in reader.notes:
         print_message(f"note: {note}")
     there = say_there(reader.packets, reader.ports, missed=times.missed)
     for name, frame in proof.frames:
         wanted.of[reader.captures.index(name)].single.add(frame)
-    for each in wanted.of if filters.is_empty and not args.finding else ():
-        each.everything = True
+    for each in wanted.of:
+        each.everything = filter_ is None
     if there and wanted.is_empty:
         print_message("no match; no file was written")
     if wanted.is_empty or not there:

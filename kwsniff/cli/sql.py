@@ -11,6 +11,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from kwsniff.cli.chosen_calls import add_where, chosen_filter
+from kwsniff.cli.inputs import chosen_folder
 from kwsniff.cli.options.times import add_zone_option, zone_of
 from kwsniff.cli.outputs import add_force_option, refuse_loss, refuse_table
 from kwsniff.cli.standard_streams import print_message
@@ -26,6 +28,7 @@ _EXAMPLES = """examples:
   kwsniff sql out --question slow_producers              a question of docs/questions.md
   kwsniff sql out "select api_name, count(*) from api_calls group by all"
   kwsniff sql out "from error_codes" -o errors.csv       or .json, .jsonl, .parquet: all rows
+  kwsniff sql out --where "latency > 1s and topic = orders"    these calls; or a query over them alone
   kwsniff sql out - < query.sql                          the SQL from standard input
 
 docs/tables.md describes the tables. A query can read the tables and no other file, and cannot change them.
@@ -75,12 +78,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     add_force_option(parser)
     add_zone_option(parser)
+    add_where(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Exit status 0. Raises UsageError for invalid SQL."""
-    query = _query(args)
+    query, where = _query(args), chosen_filter(args)
     form = _format(args)
     from kwsniff.findings.sql import ask, named_when_whole, open_console, read, write_parquet
 
@@ -92,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
             args.output, (path for paths in files_of_tables(Path(args.folder)).values() for path in paths)
         )
         refuse_loss(args.output, endings, force=args.force)
-    with open_console(args.folder) as database:
+    with chosen_folder(args.folder, where) as folder, open_console(folder) as database:
         if query is None:
             views = ask(database, "select view_name from duckdb_views() where not internal order by 1")
             _list([str(name) for batch in read(views) for (name,) in batch])
@@ -120,6 +124,8 @@ def _query(args: argparse.Namespace) -> str | None:
         return find_question(args.question).query
     if args.query == "-":
         return sys.stdin.read()
+    if args.query is None and args.where is not None and not args.list:
+        return "from api_calls"
     query: str | None = args.query
     return query
 

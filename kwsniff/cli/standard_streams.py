@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from kwsniff.errors import OutputError, UsageError
+from kwsniff.errors import KwsniffError, OutputError, PlacedError, UsageError
 from kwsniff.sources.ports import AskedPorts
 from kwsniff.texts import clean, plural
 
@@ -85,6 +85,15 @@ def print_message(text: str) -> None:
     """A message on standard error, apart from the output; dropped if standard error is closed."""
     with suppress(OSError):
         print(f"kwsniff: {clean(text)}", file=sys.stderr, flush=True)
+
+
+def says_error(error: KwsniffError) -> None:
+    """An error on standard error: one line, and for a filter two more, which show the place."""
+    problem, *place = str(error).split("\n") if isinstance(error, PlacedError) else (str(error),)
+    print_message(f"error: {problem}")
+    with suppress(OSError):
+        for line in place:
+            print(clean(line), file=sys.stderr, flush=True)
 
 
 def leave_errors() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from kwsniff.cli.chosen_calls import add_where
 from kwsniff.cli.inputs import HELP, add_input_options, add_page_options, open_inputs, page_file, width
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.times import zone_of
@@ -23,6 +24,7 @@ _EXAMPLES = """examples:
   kwsniff why capture.pcap                problems in a capture, worst first
   kwsniff why tables/                     the same for a folder of tables from analyze, live or pipeline
   kwsniff why capture.pcap --since -5m    its last five minutes
+  kwsniff why capture.pcap --where "client_id = 'shop'"    as if there were no other calls
   kwsniff why capture.pcap --all          everything, with more proof than fits on a screen
   kwsniff why capture.pcap --json         JSON for scripts
   kwsniff why capture.pcap --html why.html   an HTML page with charts, for any browser
@@ -47,6 +49,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_page_options(parser, "the findings, their calls and charts")
     add_input_options(parser)
     add_layouts_option(parser)
+    add_where(parser)
     parser.set_defaults(run=run)
 
 

@@ -22,6 +22,21 @@ class Secrets(Protocol):
     def take(self, text: bytes) -> None:
         """A key log that a capture contains."""
 
+class Choice(Protocol):
+    """Which calls may be wanted, by what is known before bodies are read
+    (kwsniff.filter.early.EarlyChoice)."""
+
+    apis: Mapping[int, tuple[int, bytes]]
+    """API key -> what its messages teach about other calls (Lesson in core/kafka/choices.pxd), and for each
+    of the first 64 versions whether its calls may be wanted."""
+    times: tuple[int, int]
+    """First and last time of the first bytes of requests, nanoseconds."""
+    correlation_ids: tuple[int, int]
+    """The lowest and the highest."""
+
+    def may_choose(self, facts: Mapping[str, Any]) -> bool:
+        """Whether calls of a connection may be wanted: its columns of api_calls."""
+
 class Analyzer:
     def __init__(
         self,
@@ -41,6 +56,10 @@ class Analyzer:
         all buckets are those of one analyzer without; anomalies of whole captures are bucket 0's.
         `beside`: analyzers of the other buckets are fed the same. `samples`: packets that are kept of every
         capture, to be compared with those of others."""
+
+    def choose_calls(self, choice: Choice) -> None:
+        """Only calls that `choice` cannot rule out by their header become rows and messages. Before the first
+        capture."""
 
     def open_tls(self, secrets: Secrets) -> None:
         """Opens TLS with what `secrets` knows; an analyzer that was resumed needs it again."""
@@ -110,7 +129,6 @@ class Analyzer:
         self,
         ended: Buffer,
         *,
-        needles: Sequence[bytes] | None = None,
         alone: bool = True,
         most: int | None = None,
     ) -> list[dict[str, Any]]: ...

@@ -14,7 +14,8 @@ from libc.string cimport memset
 from kwsniff.core.declared cimport *
 from kwsniff.core.bytes.buffer cimport Buffer, append_raw, release
 from kwsniff.core.columns.columns cimport clear_table, start_tables, take_order, take_table
-from kwsniff.core.kafka.kafka_connection cimport PROGRAM_ABSENT, PROGRAM_READY, Context, KafkaConnection, Program
+from kwsniff.core.kafka.choices cimport ask_choice, fill_choices
+from kwsniff.core.kafka.kafka_connection cimport DIALOG_WANTED, PROGRAM_ABSENT, PROGRAM_READY, Context, KafkaConnection, Program
 from kwsniff.core.kafka.memory_budget cimport keep_within, share_memory
 from kwsniff.core.wire.engine cimport program_ops
 from kwsniff.core.kafka.dispatch cimport (
@@ -94,6 +95,15 @@ cdef void compile_program(void* owner, int key, int version, int direction, Prog
         (<Analyzer>owner).compile(key, version, direction, program)
 
 
+cdef int may_choose(void* owner, KafkaConnection* kafka) noexcept nogil:
+    with gil:
+        try:
+            return ask_choice(kafka, (<Analyzer>owner).may_choose)
+        except BaseException as error:      # feed() raises it
+            (<Analyzer>owner).failure = error
+            return DIALOG_WANTED
+
+
 cdef void forget_bytes(void* context, Connection* connection, int side, Arrival* arrival, Span data) noexcept nogil:
     pass
 
@@ -121,6 +131,7 @@ cdef class Analyzer:
     cdef object secrets
     cdef object compile_program
     cdef object compile_early
+    cdef object may_choose      # by what is known of a connection
     cdef object take_rows       # takes tables off this analyzer, in the middle of its work; or None
     cdef bint draining          # it is doing so
     cdef list programs          # keeps the bytes that the compiled rooms point into
@@ -295,6 +306,15 @@ cdef class Analyzer:
             failure, self.failure = self.failure, None
             raise failure
         return 0
+
+    def choose_calls(self, choice):
+        """Only calls that `choice` cannot rule out by their headers become rows and messages. Before the first capture."""
+        self.check_idle()
+        if self.context.choices.some or self.reading or self.streams.frames_before:
+            raise UsageError("calls are chosen once, before the first capture")
+        fill_choices(&self.context.choices, &self.context.apis, choice)
+        self.context.choices.may_choose = may_choose
+        self.may_choose = choice.may_choose
 
     def open_tls(self, secrets):
         """Opens TLS with what `secrets` knows (kwsniff.sources.tls.Secrets, or what does the same): `find` gives keys, see
@@ -569,14 +589,12 @@ cdef class Analyzer:
         """Whether the rows that wait are as many as `--limit memory` gives them room for: they are to be taken."""
         return self.context.tables[0].spares.filled >= self.context.tables[0].spares.enough
 
-    def take_messages(self, ended, *, needles=None, alone=True, most=None):
+    def take_messages(self, ended, *, alone=True, most=None):
         """The messages of calls that are over, in the order they were completed, as dicts: their bytes (header and body,
         without the size) and their positions. Only with messages=True. `ended`: two native int64 for each such call, its
-        number and whether it is wanted (0 or 1). `needles`: only calls are wanted with one of these bytes in a message.
-        `alone`: messages of no call, too. The oldest that wait are handed out beyond `most` bytes (None: none wait)."""
+        number and whether it is wanted (0 or 1). `alone`: messages of no call, too. The oldest that wait are handed out beyond `most` bytes (None: none wait)."""
         self.check_idle()
-        wanted = None if needles is None else list(needles)
-        return choose_messages(&self.context.messages, bytes(ended), wanted, alone, most or 0)
+        return choose_messages(&self.context.messages, bytes(ended), alone, most or 0)
 
     def accounting(self, capture):
         """Payload bytes of capture number `capture` (in the order they were opened) per bin of ENUMS["bin"]. After

@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0xceb238c5aefb6771ull
+    #define KWSNIFF_SHAPES 0x2e41faf3b3f4927bull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -1,15 +1,16 @@
-"""Rows of a live capture that belong to calls that match the filters; rows on many calls together are left
+"""Rows of a live capture that belong to calls that a filter chooses; rows on many calls together are left
 out."""
 
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from kwsniff.analysis.chosen import TABLES_OF_CALLS, Chosen
-from kwsniff.analysis.fitting_rows import FittingRows
-from kwsniff.layout.catalog import Catalog
-from kwsniff.live.batches import Batches
-from kwsniff.tables.arrays import flags, whole_numbers
+from kwsniff.errors import UsageError
+from kwsniff.filter.error_rows import ErrorRows
+from kwsniff.filter.expression import Filter
+from kwsniff.filter.rows_of_calls import TABLES_OF_CALLS, Chosen
+from kwsniff.live.batches import Batches, Rows
+from kwsniff.tables.arrays import Bits, flags, whole_numbers
 from kwsniff.timelines.waits.pending_rows import UNSETTLED
-from kwsniff.view.filters import Filters
 
 MOST_CONNECTIONS: Final = 65_536
 """The latest connections with matching calls: a connection's row comes at its end."""
@@ -20,8 +21,14 @@ MOST_CALLS: Final = 65_536
 class ChosenRows:
     """Selects rows, batch by batch."""
 
-    def __init__(self, filters: Filters, catalog: Catalog) -> None:
-        self._rows = FittingRows(filters, catalog)
+    def __init__(self, filter_: Filter, begun: Callable[[], int | None]) -> None:
+        """`begun`: time of the first packet, nanoseconds. Raises UsageError for a time that counts from the
+        last packet."""
+        if "before" in filter_.relative_kinds:
+            raise UsageError("the last packet is not known in advance; count from the first: +30s")
+        self._filter = filter_
+        self._begun = begun
+        self._is_resolved = False
         self._calls: dict[int, None] = {}
         self._connections: dict[int, None] = {}
 
@@ -30,7 +37,7 @@ class ChosenRows:
         calls: list[int] = []
         if "api_calls" in batches:
             all_calls = batches["api_calls"]
-            found = all_calls.filter(flags(self._rows.fitting(all_calls, batches.get("error_codes"))))
+            found = all_calls.filter(flags(self._fitting(all_calls, batches)))
             calls = whole_numbers(found["call_id"], null=0).tolist()
             connections = whole_numbers(found["connection_id"], null=0).tolist()
             _remember(self._connections, connections, MOST_CONNECTIONS)
@@ -42,6 +49,22 @@ class ChosenRows:
             if name in TABLES_OF_CALLS or name == UNSETTLED
         }
         return {name: batch for name, batch in rows.items() if batch.num_rows}
+
+    def _fitting(self, calls: Rows, batches: Batches) -> Bits:
+        if not self._is_resolved:
+            begun = self._begun()
+            self._filter = self._filter.resolve(None if begun is None else begun // 1_000 * 1_000)
+            self._is_resolved = True
+        errors = batches.get("error_codes")
+        return self._filter.rows(calls, ErrorRows([] if errors is None else [errors]))
+
+
+def with_needed(tables: Sequence[str], filter_: Filter | None) -> tuple[str, ...]:
+    """Tables, and those that the filter needs."""
+    needed = (
+        () if filter_ is None else ("api_calls", "error_codes") if filter_.asks_errors else ("api_calls",)
+    )
+    return (*tables, *(name for name in needed if name not in tables))
 
 
 def _remember(latest: dict[int, None], numbers: list[int], most: int) -> None:

@@ -104,6 +104,7 @@ class Session:
         self.ended_by_itself = False
         """Whether the capture ended before the caller stopped it. Known after `finish`."""
         self._finished = self._midway = self._stopping = self._closed = False
+        self._first_time: int | None = None
         self._failure: BaseException | None = None
         self._ending: str | None = None
         self._overflow: list[Columns] = []
@@ -178,6 +179,11 @@ class Session:
         with self._turn:
             return None if self._finished else self._analyzer.times[0]
 
+    @property
+    def first_time(self) -> int | None:
+        """The same, also after the end."""
+        return self._first_time if self._finished else self.begun
+
     def _reach(self) -> int | None:
         if not self._finished:
             silent_ns = time.monotonic_ns() - self._heard_ns
@@ -242,6 +248,7 @@ class Session:
         gather(parts, self.take())
         if not self._finished:
             self.find_watermark()
+            self._first_time = self.begun
             self._finished = True
             for rows in self._last_rows():
                 gather(parts, rows)

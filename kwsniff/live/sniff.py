@@ -10,7 +10,10 @@ import pyarrow as pa
 from kwsniff.analysis.chosen import chosen_tables
 from kwsniff.analysis.result import Analysis
 from kwsniff.errors import UsageError
+from kwsniff.filter.expression import Filter
+from kwsniff.filter.parser import parse_filter
 from kwsniff.live.batches import Batches
+from kwsniff.live.chosen_rows import ChosenRows, with_needed
 from kwsniff.live.session import Progress, Session
 from kwsniff.sources.live import BUFFER_MB, SNAPLEN, kernel_filter, open_live
 from kwsniff.sources.ports import check_ports
@@ -30,8 +33,17 @@ class Sniffer:
     """
 
     def __init__(
-        self, session: Session, *, interval: float, duration: float | None, stop_after: int | None
+        self,
+        session: Session,
+        *,
+        interval: float,
+        duration: float | None,
+        stop_after: int | None,
+        where: Filter | None = None,
+        tables: Sequence[str] = (),
     ) -> None:
+        self._tables = session.tables if where is None else tuple(tables)
+        self._only = ChosenRows(where, lambda: session.first_time) if where else None
         self._session = session
         self._interval = interval
         self._until = None if duration is None else time.monotonic() + duration
@@ -68,13 +80,13 @@ class Sniffer:
     def result(self) -> Analysis:
         """Waits for the end and returns all tables and the summary, as `kwsniff.analyze` does; they stay in
         memory."""
-        found: dict[str, list[pa.RecordBatch]] = {name: [] for name in self._session.tables}
+        found: dict[str, list[pa.RecordBatch]] = {name: [] for name in self._tables}
         for batches in self._batches():
             for table, batch in batches.items():
                 found[table].append(batch)
         summary = self._session.summary
-        changes = late_names(summary.late_topics, self._session.tables)
-        return Analysis(summary, {}, found, changes, self._session.tables, run_id=self.run_id)
+        changes = late_names(summary.late_topics, self._tables)
+        return Analysis(summary, {}, found, changes, self._tables, run_id=self.run_id)
 
     def _batches(self) -> Iterator[Batches]:
         if self._used:
@@ -90,9 +102,11 @@ class Sniffer:
             self._session.close()
 
     def _choose(self, batches: Batches) -> Batches:
+        if self._only:
+            batches = self._only.of(batches)
         if self._left is not None and "api_calls" in batches:
             self._left -= batches["api_calls"].num_rows
-        return {table: batch for table, batch in batches.items() if table in self._session.tables}
+        return {table: batch for table, batch in batches.items() if table in self._tables}
 
     def _is_over(self) -> bool:
         if self._left is not None and self._left <= 0:
@@ -121,45 +135,47 @@ def sniff(
     buffer_mb: int = BUFFER_MB,
     layouts: str | os.PathLike[str] | None = None,
     tls_keylog: KeyLog = None,
+    where: str | None = None,
 ) -> Sniffer:
     """Captures Kafka on a live interface until stopped.
 
     `ports`: broker ports, or one; the kernel then filters out all other packets. Without it Kafka is
-    recognised on any port.
-    `tunnels`: also captures all packets of VXLAN, Geneve, GRE, ERSPAN, GTP-U and IP in IP. `bpf`: a filter in
-    libpcap syntax instead. `duration`: seconds. `stop_after`: ends after this number of calls; calls that
+    recognised on any port. `tunnels`: also all packets of VXLAN, Geneve, GRE, ERSPAN, GTP-U and IP in IP.
+    `bpf`: a libpcap filter. `duration`: seconds. `stop_after`: ends after this number of calls; calls that
     arrive with the last one are included. `interval`: seconds between two steps of an iteration. `tables`:
-    names of the tables to make, or one; all by default. `limits`: name -> value, see kwsniff.limits. `tool`:
-    dumpcap, tcpdump or scapy. `buffer_mb`: size of the kernel's packet buffer. `layouts`: a folder of a
-    vendor's layouts. `tls_keylog`: key logs, which may still grow.
+    names of the tables to make, or one; all by default. `limits`: name -> value, see kwsniff.limits.
+    `tool`: dumpcap, tcpdump or scapy. `buffer_mb`: size of the kernel's packet buffer. `layouts`: a folder
+    of a vendor's layouts. `tls_keylog`: key logs, which may still grow. `where`: a filter
+    (docs/filters.md); other calls are left out, and tables of many calls together.
     Raises CaptureError (no such interface, not permitted, bad filter, no tool), UsageError.
 
         with kwsniff.sniff("eth0", ports=[9092]) as live:
             for tables in live:
-                if "error_codes" in tables:
-                    print(tables["error_codes"].to_pandas())
-
-        slow = kwsniff.sniff("eth0", duration=30).result().latencies
+                print(tables.get("error_codes"))
     """
-    known, chosen = check_ports(ports), _check(interval, tables)
+    only = parse_filter(where) if where else None
+    known, chosen = check_ports(ports), _check(interval, tables, some_calls=only is not None)
     bpf = kernel_filter(known, bpf, tunnels=tunnels)
     source = open_live(interface, expression=bpf, tool=tool, snaplen=snaplen, buffer_mb=buffer_mb)
+    needed = with_needed(chosen, only)
     try:
         session = Session(
-            source, ports=known, limits=limits, tables=chosen, layouts=layouts, tls_keylog=tls_keylog
+            source, ports=known, limits=limits, tables=needed, layouts=layouts, tls_keylog=tls_keylog
         )
     except BaseException:
         source.stop()
         source.close()
         raise
-    return Sniffer(session, interval=interval, duration=duration, stop_after=stop_after)
+    return Sniffer(
+        session, interval=interval, duration=duration, stop_after=stop_after, where=only, tables=chosen
+    )
 
 
-def _check(interval: float, tables: str | Sequence[str] | None) -> tuple[str, ...]:
+def _check(interval: float, tables: str | Sequence[str] | None, *, some_calls: bool) -> tuple[str, ...]:
     """The tables to make. Raises UsageError for invalid arguments."""
     if interval <= 0:
         raise UsageError(f"interval must be more than 0 seconds, not {interval}")
-    chosen = chosen_tables(tables)
+    chosen = chosen_tables(tables, some_calls=some_calls)
     if not chosen:
         raise UsageError("tables must not be empty")
     return chosen

@@ -68,8 +68,7 @@ class CaptureFile:
         buffer_bytes: int | None = None,
         opened: "Opened | None" = None,
     ) -> None:
-        """`buffer_bytes`: bytes of the raw file per read; BUFFER_BYTES by default. `opened`: the
-        raw file, if `path` is only its name."""
+        """`buffer_bytes`: per read of the raw file. `opened`: the raw file, if `path` is only its name."""
         self.name = shown_name(path)
         self.consumed = 0
         self._buffer_bytes = buffer_bytes or BUFFER_BYTES
@@ -123,10 +122,11 @@ class CaptureFile:
         yield from self._rest or self._unread()
 
     def ahead(self) -> Iterator[memoryview]:
-        """Reads the first buffers ahead; `buffers` returns them again."""
+        """Reads the first buffers ahead; `buffers` returns them again, and so does this."""
+        yield from [memoryview(buffer) for buffer in self._ahead]
         self._rest = self._rest or self._unread()
-        for buffer in self._rest:
-            self._ahead.append(bytes(buffer))
+        for part in self._rest:
+            self._ahead.append(bytes(part))
             yield memoryview(self._ahead[-1])
 
     def _unread(self) -> Generator[memoryview, None, None]:

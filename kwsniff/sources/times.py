@@ -6,7 +6,7 @@
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -151,9 +151,7 @@ class TimeRange:
 
         Raises UsageError if a bound is unknown or the range is empty.
         """
-        kinds = {moment.kind for moment in self._asked if moment}
-        first = first_time_in(opened) if kinds & {"after", "time_of_day"} else None
-        last = _last_time(captures) if "before" in kinds else None
+        first, last = ends_of({moment.kind for moment in self._asked if moment}, captures, opened)
         self.since, self.until = (
             None if moment is None else moment.resolve(first, last) for moment in self._asked
         )
@@ -182,6 +180,13 @@ class TimeRange:
     def _turn(self) -> UsageError:
         since, until = (moment.said for moment in self._asked if moment)
         return UsageError(f"since {since} is not before until {until}")
+
+
+def ends_of(kinds: Set[str], captures: Sequence[str], opened: CaptureFile) -> tuple[int | None, int | None]:
+    """Times of the first and the last packet, where moments of these kinds count from them. `opened`: the
+    first capture, still unread. Raises UsageError if the last one is not known in advance."""
+    first = first_time_in(opened) if kinds & {"after", "time_of_day"} else None
+    return first, _last_time(captures) if "before" in kinds else None
 
 
 def _last_time(captures: Sequence[str]) -> int | None:

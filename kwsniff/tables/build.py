@@ -6,7 +6,7 @@ kwsniff/core/columns/columns.pyx. Buffers become Arrow buffers unchanged. Only t
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +85,26 @@ class Builder:
     def _derive(self, column: Column, numbers: pa.Array) -> pa.Array:
         lookup = self._retriable if column.type == "bool" else self._names[column.name]
         return lookup.look_up(numbers)
+
+
+class PartBuilder(Builder):
+    """Makes record batches of some columns, for code that looks at rows and keeps none."""
+
+    def build_some(self, table: str, columns: Sequence[ColumnData], names: Container[str]) -> pa.RecordBatch:
+        """The rows of one `take()`, with these columns and those they are derived from."""
+        given = iter(columns)
+        arrays: dict[str, pa.Array] = {}
+        declared = TABLES[table].own
+        sources = {each.derived_from for each in declared if each.name in names}
+        for column in declared:
+            if column.derived_from:
+                if column.name in names:
+                    arrays[column.name] = self._derive(column, arrays[column.derived_from])
+                continue
+            data = next(given)
+            if column.name in names or column.name in sources:
+                arrays[column.name] = self._array(data)
+        return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
 
 
 def _strings(rows: int, nulls: int, mask: pa.Buffer | None, buffers: Sequence[Any]) -> pa.DictionaryArray:

@@ -8,6 +8,11 @@ from kwsniff.core.declared import ENUMS
 _FORMATS: Final = {"int16": "h", "int32": "i", "int64": "q"}
 
 
+def num_rows(column: Sequence[Any]) -> int:
+    """Rows of a column."""
+    return int(column[1])
+
+
 def numbers(column: Sequence[Any]) -> "memoryview[int]":
     """Values of an integer column; arbitrary where null."""
     return memoryview(column[4]).cast("B").cast(_FORMATS[column[0]])  # type: ignore[call-overload, no-any-return]

@@ -5,7 +5,7 @@ The core keeps messages until their call ends, then delivers those of calls that
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any, Final
 
 from kwsniff.analyzers import start_analyzer
@@ -19,11 +19,9 @@ from kwsniff.sources.times import TimeRange
 from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.view.capture import Call, Packet
 from kwsniff.view.closed import Closed, closed_connections, ports_of
-from kwsniff.view.filters import Filters
-from kwsniff.view.selection import Ended, Selection
+from kwsniff.view.selection import Ended, EveryCall, Selection
 
 Progress = Callable[[str, int, int | None], None]
-_TABLES: Final = ("api_calls", "connections")
 _MOST_BROKERS: Final = 10_000
 MOST_CLOSED: Final = 10
 """Maximum brokers in notes on TLS without keys."""
@@ -32,8 +30,8 @@ MOST_CLOSED: Final = 10
 class CallReader:
     """Reads captures, in the order of their first packets as parts of one, call by call.
 
-    Leaves out most calls that cannot match ``filters``; the others must be checked by their messages.
-    After the last call, ``notes`` lists problems with the files.
+    `selection` tells which calls come; all of them by default. Calls that wait for the names of their
+    topics come last. After the last call, ``notes`` lists problems with the files.
     """
 
     def __init__(
@@ -45,7 +43,7 @@ class CallReader:
         tls_keylog: KeyLog = None,
         limits: Limits | None = None,
         times: TimeRange | None = None,
-        filters: Filters | None = None,
+        selection: Selection | None = None,
         progress: Progress | None = None,
     ) -> None:
         """`progress`: called with a capture's name, the bytes read of all captures, and their total if
@@ -68,14 +66,18 @@ class CallReader:
         self._total: int | None = None
         self._secrets = None if tls_keylog is False else Secrets(tls_keylog)
         self._times = times or TimeRange()
-        self._bounded = not self._times
+        self._begun = False
+        self._held: list[Call] = []
+        self._held_bytes = 0
+        self._lacked_room = False
         self._closed: Counter[Closed] = Counter()
         self._catalog = catalog or load_catalog()
         limits = limits or Limits()
         self._most_bytes = limits.in_flight_bytes_total
-        self._selection = Selection(filters or Filters(), self._catalog)
+        self._selection = selection or EveryCall()
+        self._tables = self._selection.tables
         self._analyzer = start_analyzer(
-            self._catalog, _TABLES, ports=ports, limits=limits.as_dict(), messages=True
+            self._catalog, (*self._tables, "connections"), ports=ports, limits=limits.as_dict(), messages=True
         )
 
     def calls(self) -> Iterator[Call]:
@@ -97,10 +99,8 @@ class CallReader:
                     self.notes.append(str(error))
                     continue
                 with capture:
-                    if not self._bounded:
-                        self._bounded = True
-                        self._times.resolve(self.captures, capture)
-                        self._analyzer.bound(self._times.since, self._times.until)
+                    if not self._begun:
+                        self._begin(capture)
                     yield from self._read(capture)
         finally:
             if self._secrets:
@@ -108,8 +108,23 @@ class CallReader:
         self._analyzer.finish()
         yield from self._over()
         yield from self._calls_of(Ended(b"", {}), None)
+        yield from self._settled()
         self.is_complete = True
         self.notes += (_closed_note(*item) for item in self._closed.most_common(MOST_CLOSED))
+
+    def _begin(self, capture: CaptureFile) -> None:
+        self._begun = True
+        if self._times:
+            self._times.resolve(self.captures, capture)
+            self._analyzer.bound(self._times.since, self._times.until)
+        if choice := self._selection.begin(self.captures, capture):
+            self._analyzer.choose_calls(choice)
+
+    def _settled(self) -> Iterator[Call]:
+        """Calls that waited for the names of their topics."""
+        chosen = self._selection.settle(self._analyzer.late_topics())
+        yield from (call for call in self._held if call.id in chosen)
+        self._held.clear()
 
     def _read(self, capture: CaptureFile) -> Iterator[Call]:
         self._analyzer.open_capture(capture.name)
@@ -137,7 +152,9 @@ class CallReader:
             self.notes.append(f"{capture.name}: ends inside a packet")
 
     def _over(self) -> list[Call]:
-        ended = self._selection.over(self._analyzer.take("api_calls"))
+        ended = Ended(b"", {})
+        if any(self._analyzer.rows(table) for table in self._tables):
+            ended = self._selection.over({table: self._analyzer.take(table) for table in self._tables})
         if self._analyzer.rows("connections"):
             connections = self._analyzer.take("connections")
             if self.ports.absent:
@@ -148,16 +165,7 @@ class CallReader:
         return self._calls_of(ended, self._most_bytes)
 
     def _calls_of(self, ended: Ended, most: int | None) -> list[Call]:
-        needles = None
-        if self._selection.looks_inside:
-            self.topics.update(self._analyzer.topic_names())
-            needles = self._selection.needles(self.topics)
-        packets = self._analyzer.take_messages(
-            ended.calls,
-            needles=needles,
-            alone=self._selection.alone,
-            most=most,
-        )
+        packets = self._analyzer.take_messages(ended.calls, alone=self._selection.alone, most=most)
         found: dict[int, Call] = {}
         over: list[Call] = []
         for packet in packets:
@@ -169,10 +177,28 @@ class CallReader:
                 found[call_id] = Call(call_id, None, None, *ended.statuses.get(call_id, (None, None)))
                 over.append(found[call_id])
             setattr(found[call_id], kind, packet)
-        if over and not self._selection.looks_inside:
+        if over:
             self.topics.update(self._analyzer.topic_names())
         over.sort(key=_first_frame)
-        return over
+        return self._without_waiting(over, ended.waiting) if ended.waiting else over
+
+    def _without_waiting(self, over: Sequence[Call], waiting: Set[int]) -> list[Call]:
+        """Keeps those that wait, while there is room."""
+        left = []
+        for call in over:
+            if call.id not in waiting:
+                left.append(call)
+                continue
+            self._held_bytes += sum(len(packet["data"]) for packet in call.packets)
+            if self._held_bytes <= self._most_bytes:
+                self._held.append(call)
+            elif not self._lacked_room:
+                self._lacked_room = True
+                self.notes.append(
+                    "some calls have topic ids that no earlier message names; kwsniff left out those that "
+                    "take more than --limit in_flight_bytes_total=N"
+                )
+        return left
 
 
 def _alone(packet: Packet) -> Call:

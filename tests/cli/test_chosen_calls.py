@@ -1,6 +1,7 @@
 """Filters choose the same calls for every verb: what show prints is what analyze and slice take."""
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import kwsniff
-from kwsniff.analysis.chosen import TABLES_OF_CALLS
 from kwsniff.cli import main
+from kwsniff.filter.rows_of_calls import TABLES_OF_CALLS
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 FIRST_STEPS = str(CAPTURES / "first_steps" / "capture.pcap")
@@ -23,9 +24,12 @@ FILTERS = [
     (FIRST_STEPS, "--api produce --api fetch"),
     (FIRST_STEPS, "--client billing"),
     (FIRST_STEPS, "--topic orders"),
-    (FIRST_STEPS, "--group billing"),
+    (FIRST_STEPS, "--where 'group_id = billing'"),
+    (FIRST_STEPS, "--client billing --where 'api_name = Fetch or error_code != 0'"),
+    (FIRST_STEPS, "--where 'error in (NOT_LEADER_OR_FOLLOWER, 3) and topic is not null'"),
+    (FIRST_STEPS, "--where 'request_time > +1s and request_bytes < 100B'"),
     (FIRST_STEPS, "--call 20000"),
-    (THROTTLED, "--min-latency 100ms"),
+    (THROTTLED, "--where 'latency >= 100ms'"),
     (FIRST_STEPS, "--connection 1"),
 ]
 
@@ -39,8 +43,8 @@ def shown(capsys: pytest.CaptureFixture[str], *words: str) -> set[int]:
 def test_the_tables_hold_the_calls_that_show_shows(
     capture: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wanted = shown(capsys, capture, *words.split())
-    assert main.run(["analyze", capture, *words.split(), "-o", str(tmp_path), "--json"]) == 0
+    wanted = shown(capsys, capture, *shlex.split(words))
+    assert main.run(["analyze", capture, *shlex.split(words), "-o", str(tmp_path), "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
     whole = kwsniff.analyze(capture)
     assert len(wanted) < whole.api_calls.num_rows

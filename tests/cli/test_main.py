@@ -68,7 +68,7 @@ def test_the_version_of_a_bare_source_tree_is_no_error(
         ("analyze", "the following arguments are required: CAPTURE; see kwsniff analyze --help"),
         ("pipeline x", "the following arguments are required: -o/--output; see kwsniff pipeline --help"),
         ("analyze x --prot 9092", "unknown option --prot; did you mean --port"),
-        ("show x --min-latancy=1ms", "unknown option --min-latancy; did you mean --min-latency?"),
+        ("show x --conection=1", "unknown option --conection; did you mean --connection?"),
         ("why x --zzzz", "unknown option --zzzz; kwsniff why --help lists them"),
         ("sql tables query more", "unexpected argument 'more'; see kwsniff sql --help"),
         ("live -i lo --tool tcpdum", "argument --tool: invalid choice: 'tcpdum' "),

@@ -1,6 +1,7 @@
 """`kwsniff show --tables` prints what show prints without it, of packets that the tables point to."""
 
 import gzip
+import shlex
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import kwsniff
 from kwsniff.analysis.known_calls import known_calls
 from kwsniff.analysis.stored_calls import StoredCalls
 from kwsniff.cli import main
-from kwsniff.view.filters import Filters
+from kwsniff.filter.expression import among
 from kwsniff.view.reader import CallReader
 
 from .shown import CAPTURES, FIRST_STEPS, lines
@@ -43,7 +44,8 @@ def test_each_call_is_shown_as_without_tables(
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "words",
-    ["--error any", "--topic orders", "--group billing", "--client bill", "--min-latency 5ms",
+    ["--error any", "--topic orders", "--where 'group_id = billing'", "--client bill",
+     "--where 'latency >= 5ms'", "--where 'request_time > +1s and error = 3'",
      "--client-is billing-1",
      "--connection 11", "--api fetch -n 1", "--status answered", "--error 0 --api produce"],
 )  # fmt: skip
@@ -51,9 +53,9 @@ def test_filters_choose_the_same_calls(
     words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = folder_of(FIRST_STEPS, tmp_path)
-    plain = lines(capsys, FIRST_STEPS, *words.split())
+    plain = lines(capsys, FIRST_STEPS, *shlex.split(words))
     assert plain
-    assert lines(capsys, FIRST_STEPS, "--tables", folder, *words.split()) == plain
+    assert lines(capsys, FIRST_STEPS, "--tables", folder, *shlex.split(words)) == plain
 
 
 def test_of_a_call_only_packets_of_its_time_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +69,7 @@ def test_of_a_call_only_packets_of_its_time_are_read(tmp_path: Path, monkeypatch
             yield call
 
     monkeypatch.setattr(CallReader, "calls", counted)
-    stored = StoredCalls(folder, [FIRST_STEPS], Filters(calls=frozenset([23_000])))
+    stored = StoredCalls(folder, [FIRST_STEPS], among("call_id", [23_000]))
     assert [call.id for call in stored.calls()] == [23_000]
     # The Metadata call that names its topic, frames 8 and 9; and the call itself, frames 23 and 24.
     assert [call.packets[0]["first_frame"] for call in seen] == [8, 23]
@@ -82,8 +84,8 @@ def test_a_call_that_was_not_answered_takes_the_whole_capture(tmp_path: Path) ->
     folder = folder_of(str(capture), tmp_path)
     rows = kwsniff.open(folder).api_calls.to_pylist()
     number = next(row["call_id"] for row in rows if row["status"] == "unanswered")
-    assert known_calls(folder, [str(capture)], Filters(calls=frozenset([number]))).span is None
-    stored = StoredCalls(folder, [str(capture)], Filters(calls=frozenset([number])))
+    assert known_calls(folder, [str(capture)], among("call_id", [number])).span is None
+    stored = StoredCalls(folder, [str(capture)], among("call_id", [number]))
     assert [(call.id, call.status) for call in stored.calls()] == [(number, "unanswered")]
 
 

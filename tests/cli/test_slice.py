@@ -89,7 +89,7 @@ def test_a_call_is_its_two_packets_as_they_were(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "filters",
     [["--error", "any"], ["--client", "billing"], ["--topic", "ordres"], ["--api", "Fetch"],
-     ["--connection", "11"], ["--min-latency", "5ms"], ["--group", "billing"],
+     ["--connection", "11"], ["--where", "latency >= 5ms"], ["--where", "group_id = billing"],
      ["--since", "+1s", "--until", "+2s", "--api", "Metadata"]],
     ids=" ".join,
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +12,11 @@ import pyarrow as pa
 import pytest
 
 import kwsniff
-from kwsniff.analysis.chosen import TABLES_OF_CALLS
-from kwsniff.layout.catalog import load_catalog
+from kwsniff.filter.parser import parse_filter
+from kwsniff.filter.rows_of_calls import TABLES_OF_CALLS
 from kwsniff.live.chosen_rows import ChosenRows, _remember
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.timelines.waits.pending_rows import UNSETTLED
-from kwsniff.view.filters import Filters
 
 from .running import PATIENCE_S, ROOT
 
@@ -24,7 +24,8 @@ FIRST_STEPS = str(ROOT / "captures" / "first_steps" / "capture.pcap")
 FILTERS = [
     "--error any", "--error 3", "--error 0 --api produce", "--api produce --api fetch", "--client billing",
     "--client 127.0.0.1:43882", "--call 20000", "--connection 11", "--status answered",
-    "--connection 127.0.0.1:9092", "--min-latency 10ms", "--client BILL --api fetch",
+    "--connection 127.0.0.1:9092", "--where 'latency >= 10ms'",
+    "--where 'request_time > +1s and topic = orders'", "--client BILL --api fetch",
     "--client-is billing-1",
 ]  # fmt: skip
 
@@ -45,9 +46,9 @@ def numbers(*words: str) -> list[int]:
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("words", FILTERS)
 def test_the_calls_are_those_of_show(words: str) -> None:
-    wanted = numbers("show", FIRST_STEPS, *words.split())
+    wanted = numbers("show", FIRST_STEPS, *shlex.split(words))
     assert wanted
-    assert numbers("live", "-i", FIRST_STEPS, "--speed", "max", *words.split()) == wanted
+    assert numbers("live", "-i", FIRST_STEPS, "--speed", "max", *shlex.split(words)) == wanted
 
 
 def test_groups_and_topics_are_what_the_columns_say() -> None:
@@ -55,7 +56,7 @@ def test_groups_and_topics_are_what_the_columns_say() -> None:
     rows = kwsniff.analyze(FIRST_STEPS).api_calls.to_pylist()
     live = ("live", "-i", FIRST_STEPS, "--speed", "max")
     wanted = sorted(row["call_id"] for row in rows if row["group_id"] == "billing")
-    assert numbers(*live, "--group", "billing") == wanted
+    assert numbers(*live, "--where", "group_id = billing") == wanted
     wanted = sorted(row["call_id"] for row in rows if "orders" in (row["topics"] or ()))
     assert numbers(*live, "--topic", "orders") == wanted
 
@@ -97,7 +98,7 @@ def test_rows_that_come_later_than_their_call_are_there(tmp_path: Path) -> None:
     out."""
     capture = str(ROOT / "captures" / "group_consumer" / "capture.pcap")
     done = run(
-        "live", "-i", capture, "--speed", "max", "--min-latency", "0ms", "--lines", "-o", str(tmp_path)
+        "live", "-i", capture, "--speed", "max", "--where", "latency >= 0ms", "--lines", "-o", str(tmp_path)
     )
     assert done.returncode == 0, done.stderr
     assert {row["call_id"] for row in kwsniff.open(tmp_path).latencies.to_pylist()} == {
@@ -106,7 +107,7 @@ def test_rows_that_come_later_than_their_call_are_there(tmp_path: Path) -> None:
 
 
 def test_a_call_is_remembered_until_its_later_row_comes() -> None:
-    chosen = ChosenRows(Filters(), load_catalog())
+    chosen = ChosenRows(parse_filter("call_id > 0"), lambda: None)
     calls = pa.RecordBatch.from_pylist(
         [{"call_id": 7, "connection_id": 1, "api_key": 1}], coded_schema(TABLES["api_calls"])
     )

@@ -205,6 +205,22 @@ def findings_cost(load: Load, folder: Path) -> None:
     say(f"  {load.name}", *columns, f"{ratio:.3f}x")
 
 
+def filter_cost(load: Load, folder: Path) -> None:
+    """`show` of a client without calls, in turns with `analyze`: the last column is the ratio of their
+    processor times. A call that is printed would add its own time."""
+    words = [*kwsniff_command(), "show", str(load.path), "--where", "client_id = 'absent'"]
+    turns = [
+        (run_kwsniff(load, folder), process(words, folder / "show.out", done=(1,))) for _ in range(ROUNDS)
+    ]
+    whole, shown = (least(runs) for runs in zip(*turns, strict=True))
+    if problem := whole.problem or shown.problem:
+        say(f"  {load.name}", f"not measured: {problem}")
+        return
+    ratio = shown.processor_seconds / whole.processor_seconds
+    columns = (f"{each.processor_seconds:.3f} s" for each in (shown, whole))
+    say(f"  {load.name}", *columns, f"{ratio:.3f}x")
+
+
 def findings_scale(load: Load, folder: Path, calls: int) -> None:
     """Findings of a folder of tables with so many calls."""
     if problem := run_kwsniff(load, folder).problem:
@@ -285,6 +301,8 @@ def run(arguments: Sequence[str]) -> int:
     say("findings", "with", "without", "processor ratio")
     for name, megabytes in (("large", size), ("small", size * 0.55)):
         findings_cost(prepared(folder, name, megabytes), folder)
+    say("filters", "show", "analyze", "processor ratio")
+    filter_cost(prepared(folder, "mixed", size * 0.55, mix), folder)
     say("findings of a folder", "time", "processor", "peak memory")
     calls = 100_000 if options.quick else options.calls
     findings_scale(prepared(folder, "small", size * 0.55), folder, calls)

@@ -26,7 +26,7 @@ from kwsniff.findings.views import READ
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.limits import Limits
 from kwsniff.live.batches import Batches
-from kwsniff.live.chosen_rows import ChosenRows
+from kwsniff.live.chosen_rows import ChosenRows, with_needed
 from kwsniff.live.connections import open_connections
 from kwsniff.live.files import RollingTables, Rotation
 from kwsniff.live.metrics import Metrics
@@ -210,7 +210,7 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
             run.metrics = metrics
             if "connections" in tables:
                 run.ports = AskedPorts(wishes.ports)
-            run.chosen = None if wishes.filters.is_empty else ChosenRows(wishes.filters, load_catalog())
+            run.chosen = ChosenRows(wishes.filter, lambda: session.first_time) if wishes.filter else None
             run.until = None if wishes.duration is None else time.monotonic() + wishes.duration
             run.calls_left = args.stop_after
             if not isinstance(output, Screen):
@@ -258,7 +258,7 @@ def _session(
         source,
         ports=wishes.ports,
         limits=wishes.limits,
-        tables=tables,
+        tables=with_needed(tables, wishes.filter),
         ring=ring,
         tls_keylog=args.tls_keylog,
     )
@@ -266,7 +266,7 @@ def _session(
 
 def _choose(args: argparse.Namespace, wishes: Wishes) -> tuple[str, ...]:
     names = [name.strip() for text in args.table for name in text.split(",")]
-    tables = chosen_tables(names or None, some_calls=not wishes.filters.is_empty)
+    tables = chosen_tables(names or None, some_calls=wishes.filter is not None)
     if args.output is not None:
         return tables
     wanted = READ if args.metrics or not args.json or args.lines else _SHOWN

@@ -4,7 +4,7 @@ import argparse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kwsniff.cli.chosen_calls import chosen_filters
+from kwsniff.cli.chosen_calls import chosen_filter
 from kwsniff.cli.options.limits import parse_limits
 from kwsniff.cli.options.ports import parse_ports
 from kwsniff.cli.options.times import refuse_times
@@ -12,7 +12,7 @@ from kwsniff.errors import UsageError
 from kwsniff.live.retention import Retention
 
 if TYPE_CHECKING:
-    from kwsniff.view.filters import Filters
+    from kwsniff.filter.expression import Filter
 
 _MB = 1_000_000
 
@@ -33,8 +33,8 @@ class Wishes:
     keep: Retention
     speed: float
     """Replay speed of a file; 0 is as fast as possible."""
-    filters: "Filters"
-    """Which calls are shown, written and counted."""
+    filter: "Filter | None"
+    """Which calls are shown, written and counted; None: all."""
     capture: str | None
     """The file, or -, if the source is not an interface."""
 
@@ -70,7 +70,7 @@ def check(args: argparse.Namespace) -> Wishes:
         metrics=_parse_address(args.metrics),
         keep=_parse_keep(args.keep),
         speed=_parse_speed(args.speed),
-        filters=chosen_filters(args),
+        filter=chosen_filter(args),
         capture=capture,
     )
 

@@ -1,6 +1,6 @@
 # cython: language_level=3
 from kwsniff.core.declared cimport BIN_ANSWERED, BIN_NO_RESPONSE_EXPECTED, BIN_RESPONSE_NOT_CAPTURED, BIN_UNANSWERED
-from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection, count_bytes, lost_bin
+from kwsniff.core.kafka.kafka_connection cimport CHOICE_ROW, Call, Context, KafkaConnection, count_bytes, lost_bin
 from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.kafka.memory_budget cimport drain_if_full
@@ -26,7 +26,9 @@ cdef inline void finish_call(Context* context, KafkaConnection* kafka, Call* cal
     count_bytes(context, call.bytes_capture, bin, call.captured)
     if response != NULL:
         count_bytes(context, response.capture, bin, response.captured)
-    if kafka.confirmed:
+    if kafka.confirmed and call.choice != CHOICE_ROW:
+        kafka.num_calls += 1
+    elif kafka.confirmed:
         write_call(context, kafka, call, status, reason, response, facts)
         settle_events(context, kafka, call, response)
         write_partitions(context, kafka, call, facts)

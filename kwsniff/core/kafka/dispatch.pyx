@@ -73,6 +73,9 @@ cdef void free_context(Context* context) noexcept nogil:
     free(context.programs)
     context.programs = NULL
     free_apis(&context.apis)
+    free(context.choices.lessons)
+    free(context.choices.wanted)
+    context.choices.lessons = context.choices.wanted = NULL
     free_tables(context.tables)
     free_tape(&context.tape)
     free_facts(&context.facts)

@@ -50,6 +50,20 @@ cdef struct Program:
     const uint8_t* paths        # the static path of every op, one behind the other
     const uint32_t* path_ends   # num_ops + 1
 
+# What becomes of a call that no reader wants, see choices.pxd.
+cdef enum Choice:
+    CHOICE_ROW = 0
+    CHOICE_NO_ROW = 1           # its request is read
+    CHOICE_NO_BODY = 2
+
+cdef enum DialogChoice:
+    DIALOG_UNTRIED = 0
+    DIALOG_WANTED = 1
+    DIALOG_UNWANTED = 2
+
+cdef enum:
+    MOST_CHOICES = 64           # versions of an API that are decided by themselves
+
 # What a call keeps of its request's texts, see request_texts.pxd.
 cdef enum KeptText:
     KEPT_CLIENT_ID, KEPT_GROUP_ID, KEPT_TRANSACTIONAL_ID, KEPT_TOPICS, KEPT_MEMBER_ID, KEPT_GROUP_INSTANCE_ID,
@@ -66,6 +80,7 @@ cdef struct Call:
     int64_t id
     int64_t capture
     bint known                  # its header could be read
+    int choice                  # Choice
     int16_t key
     int16_t version
     int32_t correlation_id
@@ -221,6 +236,7 @@ cdef struct KafkaConnection:
     Session session
     TextCache texts[NUM_TEXTS]
     int caller
+    int chosen                  # DialogChoice, for requests with its client id
     int64_t answered_at         # last packet of the latest response, or NO_TIME
     int64_t muted_until         # the broker said that it reads nothing before then
     int64_t served_id           # the latest call whose time is known
@@ -250,6 +266,17 @@ cdef struct RowSink:
                     int64_t offset, int name, int64_t value) noexcept nogil
     void (*event)(Context* context, Connection* connection, KafkaConnection* kafka, TcpEvent* event,
                   int64_t call_id) noexcept nogil
+
+# Which calls are wanted; without `some`, all of them.
+cdef struct Choices:
+    bint some
+    int64_t first_time          # of the first bytes of their requests, both included
+    int64_t last_time
+    int64_t first_id            # correlation ids
+    int64_t last_id
+    uint8_t* lessons            # Lesson, per slot of `apis`
+    uint8_t* wanted             # whether a call may be one, per slot and version: MOST_CHOICES of each slot
+    int (*may_choose)(void* owner, KafkaConnection* kafka) noexcept nogil
 
 # The most that was kept at one time of what all connections share a bound on.
 cdef struct Shared:
@@ -296,6 +323,7 @@ cdef struct Context:
     uint8_t ports[8192]         # one bit per port that is Kafka's by the user's word
     Opening opening             # of TLS records
     RowSink rows
+    Choices choices
 
 
 cdef enum:

@@ -38,4 +38,4 @@ cdef struct Message:
 
 cdef void keep_message(Context* context, KafkaConnection* kafka, Frame* frame, int kind, int side, Call* call, int version,
                        int32_t correlation_id) noexcept nogil
-cdef list choose_messages(Buffer* messages, bytes ended, list needles, bint alone, int64_t most)
+cdef list choose_messages(Buffer* messages, bytes ended, bint alone, int64_t most)

@@ -18,9 +18,6 @@ from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.bytes.span cimport Span, copy_out, drop, keep
 from kwsniff.core.capture.packets cimport NO_TIME
 
-cdef extern from "<string.h>" nogil:
-    void* memmem(const void* haystack, size_t num, const void* needle, size_t needle_num)
-
 cdef enum:
     EARLY_BYTES = 1024          # the first request or two of a connection, which a snaplen cut
 
@@ -71,7 +68,7 @@ cdef void keep_message(Context* context, KafkaConnection* kafka, Frame* frame, i
 
 cdef struct Ended:
     int64_t call_id
-    int64_t fits                # 1: it may be wanted; 2: one of its messages holds what is looked for
+    int64_t fits                # it is wanted
 
 
 cdef int by_call(const void* one, const void* other) noexcept nogil:
@@ -80,11 +77,10 @@ cdef int by_call(const void* one, const void* other) noexcept nogil:
     return (a > b) - (a < b)
 
 
-cdef list choose_messages(Buffer* messages, bytes ended, list needles, bint alone, int64_t most):
+cdef list choose_messages(Buffer* messages, bytes ended, bint alone, int64_t most):
     """Those of calls that are over, and alone, that are wanted, as dicts; the others of such calls are dropped.
 
-    `ended`: Ended of each call that is over. `needles`: only calls with one of these bytes in a message are wanted; None:
-    all. `alone`: messages of no call are, too. The oldest that wait are handed out while all take more than `most`."""
+    `ended`: Ended of each call that is over. `alone`: messages of no call are wanted, too. The oldest that wait are handed out while all take more than `most`."""
     cdef Message message
     cdef Ended* rows = NULL
     cdef Ended* row
@@ -98,20 +94,14 @@ cdef list choose_messages(Buffer* messages, bytes ended, list needles, bint alon
     if num:
         rows = <Ended*><char*>copy
         qsort(rows, num, sizeof(Ended), by_call)
-    while needles is not None and rest.num:
-        data = next_message(&rest, &message)
-        row = find_ended(rows, num, message.call_id)
-        if row != NULL and row.fits == 1 and holds(data, needles):
-            row.fits = 2
     memset(&left, 0, sizeof(Buffer))
-    rest = contents(messages)
     while rest.num:
         data = next_message(&rest, &message)
         row = find_ended(rows, num, message.call_id)
         if row != NULL:
-            wanted = row.fits >= (1 if needles is None else 2)
+            wanted = row.fits != 0
         elif message.call_id < 0:
-            wanted = alone and (needles is None or holds(data, needles))
+            wanted = alone
         else:
             wanted = not (append_raw(&left, &message, sizeof(Message)) and append(&left, data))
         if wanted:
@@ -139,13 +129,6 @@ cdef Ended* find_ended(Ended* rows, size_t num, int64_t call_id) noexcept nogil:
     cdef Ended key
     key.call_id = call_id
     return <Ended*>bsearch(&key, rows, num, sizeof(Ended), by_call) if num and call_id >= 0 else NULL
-
-
-cdef bint holds(Span data, list needles):
-    for needle in needles:
-        if memmem(data.at, data.num, <const char*><bytes>needle, len(needle)) != NULL:
-            return True
-    return False
 
 
 cdef dict as_dict(Message* message, Span data):

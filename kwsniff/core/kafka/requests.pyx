@@ -17,7 +17,8 @@ Rules
 from libc.stdint cimport int16_t, int32_t, int64_t
 
 from kwsniff.core.kafka.calls cimport add_call, finish_call, needs_no_answer
-from kwsniff.core.kafka.kafka_connection cimport REQUEST, Call, Context, KafkaConnection, Program, confirm, count_bytes, why_torn
+from kwsniff.core.kafka.choices cimport LESSON_REQUEST, choose_by_client, choose_by_header, is_lesson
+from kwsniff.core.kafka.kafka_connection cimport CHOICE_NO_BODY, CHOICE_ROW, REQUEST, Call, Context, KafkaConnection, Program, confirm, count_bytes, why_torn
 from kwsniff.core.wire.facts cimport gather_facts
 from kwsniff.core.kafka.frames cimport LOOK_NO, LOOK_ODD, LOOK_YES, Frame
 from kwsniff.core.kafka.messages cimport MESSAGE_REQUEST, MESSAGE_TOKEN, keep_message
@@ -40,7 +41,7 @@ cdef bint take_request(Context* context, KafkaConnection* kafka, Frame* frame) n
     cdef Span message = drop(data, 4)
     cdef EngineStop stop
     cdef Program* program
-    cdef int look, key, version, status = ENGINE_OK
+    cdef int look, key, version, choice = CHOICE_ROW, status = ENGINE_OK
     cdef bint whole = False, behind = False
     cdef int64_t trailing = 0
     if data.num < 12:
@@ -57,6 +58,10 @@ cdef bint take_request(Context* context, KafkaConnection* kafka, Frame* frame) n
     if look == LOOK_NO and (kafka.tokens or frame.found or not may_be_foreign(data) or not kafka.confirmed
                             and kafka.connection.opener < 0):
         return take_token(context, kafka, frame)
+    if look == LOOK_YES and not frame.torn and not frame.found:
+        choice = choose_by_client(context, kafka, data, key, version)
+        if choice == CHOICE_NO_BODY and not is_lesson(context, key, LESSON_REQUEST):
+            return pass_request(context, kafka, frame, key, version)
     program = read_message(context, key, version, REQUEST, message, &status, &stop)
     if program != NULL:
         behind = has_few_behind(message, status, &stop) and names_client(data)
@@ -78,7 +83,23 @@ cdef bint take_request(Context* context, KafkaConnection* kafka, Frame* frame) n
         kafka.plausible_requests += look == LOOK_YES
     if whole or kafka.plausible_requests >= 2:
         confirm(kafka)
-    return keep_request(context, kafka, frame, key, version, program, status, trailing)
+    return keep_request(context, kafka, frame, key, version, program, status, trailing, choice)
+
+
+cdef bint pass_request(Context* context, KafkaConnection* kafka, Frame* frame, int key, int version) noexcept nogil:
+    """A call that gets no row: it waits in line, its body stays closed."""
+    cdef Call* call = add_call(context, kafka, frame)
+    if call == NULL:
+        count_bytes(context, frame.capture, BIN_MEMORY_REFUSED, frame.captured)
+        return True
+    call.known = True
+    call.key = <int16_t>key
+    call.version = <int16_t>version
+    call.correlation_id = <int32_t>be32(frame.bytes, 8)
+    call.choice = CHOICE_NO_BODY
+    if kafka.num_orphans:
+        answer_from_orphans(context, kafka, call)
+    return True
 
 
 cdef inline bint names_client(Span data) noexcept nogil:
@@ -100,7 +121,7 @@ cdef bint take_token(Context* context, KafkaConnection* kafka, Frame* frame) noe
 
 
 cdef bint keep_request(Context* context, KafkaConnection* kafka, Frame* frame, int key, int version, Program* program,
-                       int status, int64_t trailing) noexcept nogil:
+                       int status, int64_t trailing, int choice) noexcept nogil:
     cdef Call* call = add_call(context, kafka, frame)
     if call == NULL:
         count_bytes(context, frame.capture, BIN_MEMORY_REFUSED, frame.captured)
@@ -129,9 +150,10 @@ cdef bint keep_request(Context* context, KafkaConnection* kafka, Frame* frame, i
                      and (program == NULL or frame.length < 4 + MIN_TRIAL))
     follow_asked(context, kafka, &context.facts)
     keep_facts(context, kafka, call, drop(frame.bytes, 12))
-    if context.facts.batch_hits.len and kafka.confirmed:
+    call.choice = choice if choice != CHOICE_ROW else choose_by_header(context, kafka, call)
+    if context.facts.batch_hits.len and kafka.confirmed and call.choice == CHOICE_ROW:
         write_batches(context, kafka, call, &context.facts, call.first.time)
-    if context.keeps_messages:
+    if context.keeps_messages and call.choice == CHOICE_ROW:
         keep_message(context, kafka, frame, MESSAGE_REQUEST, REQUEST, call, version, call.correlation_id)
     if needs_no_answer(call) and not kafka.answers_all:
         note_unasked(kafka, call.correlation_id)

@@ -18,8 +18,9 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 from kwsniff.core.bytes.buffer cimport release
 from kwsniff.core.kafka.apis cimport ApiRange, find_api, in_span
 from kwsniff.core.kafka.calls cimport finish_call, finish_oldest, finish_passed, needs_no_answer
+from kwsniff.core.kafka.choices cimport is_response_read
 from kwsniff.core.kafka.kafka_connection cimport (
-    KEPT_CLIENT_ID, NO_PROTOCOL, RESPONSE, Call, Context, KafkaConnection, OrphanResponse, Program, confirm, count_bytes, waiting_call, why_torn,
+    CHOICE_ROW, KEPT_CLIENT_ID, NO_PROTOCOL, RESPONSE, Call, Context, KafkaConnection, OrphanResponse, Program, confirm, count_bytes, waiting_call, why_torn,
 )
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.wire.facts cimport Facts, gather_facts
@@ -202,13 +203,11 @@ cdef void answer(Context* context, KafkaConnection* kafka, Frame* frame) noexcep
     if reason == REASON_SEGMENT_LOST:
         reason = REASON_SEGMENT_NOT_CAPTURED    # what was answered had arrived
     note_oddities(context, kafka, call, frame, version)
-    program = read_message(context, call.key, version, RESPONSE, message, &status, &stop)
-    if status == ENGINE_NULL_NOT_ALLOWED and not frame.torn:
-        read_nulls(context, kafka, call, frame, program, &status, &stop)
+    program = read_answer(context, kafka, call, frame, version, &status, &stop)
     if not call.doubtful or program != NULL and not frame.torn and proves(
             call, message, status == ENGINE_OK, has_few_behind(message, status, &stop)):
         confirm(kafka)
-    if context.keeps_messages:
+    if context.keeps_messages and call.choice == CHOICE_ROW:
         keep_message(context, kafka, frame, MESSAGE_RESPONSE, RESPONSE, call, version, call.correlation_id)
     if program == NULL:
         finish_call(context, kafka, call, STATUS_ANSWERED, reason, frame, NULL)
@@ -232,6 +231,12 @@ cdef void answer(Context* context, KafkaConnection* kafka, Frame* frame) noexcep
     follow_answered(kafka, call, &context.facts)
     finish_call(context, kafka, call, STATUS_ANSWERED, reason, frame, &context.facts)
     note_answer(kafka, call, frame, &context.facts)
+    if call.choice == CHOICE_ROW:
+        write_found(context, kafka, call, frame, program)
+
+
+cdef inline void write_found(Context* context, KafkaConnection* kafka, Call* call, Frame* frame, Program* program) noexcept nogil:
+    """Rows of what a response has many of."""
     if context.facts.batch_hits.len:
         write_batches(context, kafka, call, &context.facts, frame.first.time)
     if context.facts.num_errors:
@@ -239,6 +244,18 @@ cdef void answer(Context* context, KafkaConnection* kafka, Frame* frame) noexcep
             write_anomaly(context, kafka.connection, call.id, &frame.first, 1, frame.offset, ANOMALY_CALL_FACTS_LIMIT,
                           context.facts.num_errors)
         write_errors(context, kafka, call, frame, &context.facts, program)
+
+
+cdef Program* read_answer(Context* context, KafkaConnection* kafka, Call* call, Frame* frame, int version, int* status,
+                          EngineStop* stop) noexcept nogil:
+    """The program of a response, whose cells are in the tape; NULL where no layout has it, or no reader wants it."""
+    cdef Program* program
+    if not is_response_read(context, kafka, call):
+        return NULL
+    program = read_message(context, call.key, version, RESPONSE, drop(frame.bytes, 4), status, stop)
+    if status[0] == ENGINE_NULL_NOT_ALLOWED and not frame.torn:
+        read_nulls(context, kafka, call, frame, program, status, stop)
+    return program
 
 
 cdef void read_nulls(Context* context, KafkaConnection* kafka, Call* call, Frame* frame, Program* program, int* status,
