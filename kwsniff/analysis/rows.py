@@ -208,7 +208,7 @@ class Rows:
             self._take_rows(table, batch, batch)
 
     def _take_rows(self, table: str, batch: pa.RecordBatch, calls: pa.RecordBatch | None) -> None:
-        rows = self._only.of(table, batch) if self._only else batch
+        rows = self._only.select(table, batch) if self._only else batch
         self.summary.add(table, rows, calls)
         if calls is batch:
             rows = public_rows(table, rows)

@@ -78,21 +78,21 @@ def chosen_filter(args: argparse.Namespace) -> "Filter | None":
 
 def _short_forms(args: argparse.Namespace) -> Iterator[str]:
     """The options but `--where`, in the language of filters."""
-    from kwsniff.filter.tokens import quoted
+    from kwsniff.filter.tokens import quote
 
     if getattr(args, "call", None) is not None:
         yield f"call_id = {args.call}"
     if apis := getattr(args, "api", None):
         yield f"api_key in ({', '.join(map(_api_key, apis))})"
     if getattr(args, "client", None) is not None:
-        name = quoted(args.client)
+        name = quote(args.client)
         ends = _endpoint("client", args.client)
         yield " or ".join([f"client_id ~ {name}", f"client_address = {name}", *ends])
     if getattr(args, "client_is", None) is not None:
-        name = quoted(args.client_is)
+        name = quote(args.client_is)
         yield f"client_id = {name} or client_id is null and client_address = {name}"
     if getattr(args, "topic", None) is not None:
-        yield f"topic = {quoted(args.topic)}"
+        yield f"topic = {quote(args.topic)}"
     if errors := getattr(args, "error", None):
         yield _errors(errors)
     if statuses := getattr(args, "status", None):
@@ -149,10 +149,10 @@ def _connection(text: str) -> str:
 
 def _endpoint(side: str, text: str) -> list[str]:
     """Condition for one side, if the text is address:port, IPv6 with brackets or without."""
-    from kwsniff.filter.tokens import quoted
+    from kwsniff.filter.tokens import quote
 
     found = _ENDPOINT.fullmatch(text)
-    return [f"{side}_address = {quoted(found[1])} and {side}_port = {found[2]}"] if found else []
+    return [f"{side}_address = {quote(found[1])} and {side}_port = {found[2]}"] if found else []
 
 
 def refuse_pipes(captures: Sequence[str]) -> None:

@@ -78,15 +78,15 @@ def _finding(name: str) -> Iterator[Match]:
     facts = {
         "name": rule.name, "group": rule.group, "severity": rule.severity, "confidence": rule.confidence,
         "blames": rule.blames, "subject_kind": rule.subject_kind, "unit": rule.unit,
-        "does": rule.filled(rule.does), "matters": rule.matters, "silent": rule.filled(rule.silent),
+        "does": rule.fill(rule.does), "matters": rule.matters, "silent": rule.fill(rule.silent),
         "mistaken_for": dict(rule.mistaken_for), "timeline": rule.timeline.splitlines(),
         "settings": list(rule.settings), "advice": rule.plain_advice, "explained_by": list(rule.explained_by),
     }  # fmt: skip
     lines = [
         f"finding {name}: {rule.severity}, {rule.confidence}, owner: {rule.blames}",
-        *paragraph(rule.filled(rule.does)),
+        *paragraph(rule.fill(rule.does)),
         *paragraph(rule.matters, "Why it matters: "),
-        *paragraph(rule.filled(rule.silent), "When it is silent: "),
+        *paragraph(rule.fill(rule.silent), "When it is silent: "),
         "  May be mistaken for:",
         *pairs(rule.mistaken_for.items()),
         "  Timeline:",
@@ -203,7 +203,7 @@ _NAMES: Final[Mapping[str, Callable[[], Iterable[str]]]] = {
     "word": lambda: (word for listed in _others() for word in _words()[listed]),
 }
 _FIRST_TEXT: Final[Mapping[str, Callable[[str], str]]] = {
-    "finding": lambda name: _findings()[name].filled(_findings()[name].does).removeprefix("Fires when "),
+    "finding": lambda name: _findings()[name].fill(_findings()[name].does).removeprefix("Fires when "),
     "table": lambda name: _plain(_tables()[name].doc),
     "column": lambda name: next(iter(_columns()[name].values())).doc,
     "status": lambda name: _words()["status"][name],

@@ -101,7 +101,7 @@ def open_inputs(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Ope
         read = say_read(summary)
         memory = f"{memory_left(Limits.with_changes(limits).memory) // 1_000_000}MB"
         with (
-            chosen_folder(folder, _resolved(where, inputs)) as place,
+            chosen_folder(folder, _resolve(where, inputs)) as place,
             open_folder(place, memory=memory, copies=Path(copies)) as database,
         ):
             capture = shlex.join([*inputs, *asked_words(args)])
@@ -123,7 +123,7 @@ def chosen_folder(folder: str, where: "Filter | None") -> Iterator[str]:
         yield place
 
 
-def _resolved(where: "Filter | None", captures: Sequence[str]) -> "Filter | None":
+def _resolve(where: "Filter | None", captures: Sequence[str]) -> "Filter | None":
     """With times as dates, where the captures can be read once more: else they count from the packets that
     were read."""
     from kwsniff.filter.filtered_calls import resolve_captures

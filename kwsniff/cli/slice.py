@@ -180,7 +180,7 @@ def _slice(
     from kwsniff.view.reader import CallReader
     from kwsniff.view.wanted_packets import WantedPackets
 
-    proof = _proof(args) if args.finding else _Proof(None, [])
+    proof = _find_proof(args) if args.finding else _Proof(None, [])
     if not proof.read:
         return 0, WantedPackets([])
     if proof.calls is not None:
@@ -226,7 +226,7 @@ class _Proof(NamedTuple):
     """Whether there was anything to evaluate."""
 
 
-def _proof(args: argparse.Namespace) -> _Proof:
+def _find_proof(args: argparse.Namespace) -> _Proof:
     from kwsniff.findings.evaluate import evaluate, fetch
 
     with open_inputs(args.captures, args) as (database, *_, read):

@@ -107,7 +107,7 @@ def _lines(
         yield ""
         yield from wrap(f"BREAKS {_who(client)}", room)
         for reason in client.reasons:
-            yield from wrap(f"{_use(reason, release)}{_proof(reason)}", room, "  ")
+            yield from wrap(f"{_use(reason, release)}{_name_proof(reason)}", room, "  ")
     for advice in dict.fromkeys(each.advice for each in findings):
         yield from wrap(advice, room, "  Do: ")
     for client in counts["unknown"]:
@@ -116,7 +116,9 @@ def _lines(
         if not client.reasons:
             yield from wrap("only ApiVersions requests were seen", room, "  ")
         for reason in client.reasons:
-            yield from wrap(f"{_use(reason, release)}: {_DOUBTS[reason.why]}{_proof(reason)}", room, "  ")
+            yield from wrap(
+                f"{_use(reason, release)}: {_DOUBTS[reason.why]}{_name_proof(reason)}", room, "  "
+            )
     if counts["works"]:
         yield ""
         yield "WORKS, for the requests seen"
@@ -142,7 +144,7 @@ def _use(reason: "Reason", release: str) -> str:
     return describe([reason], release)
 
 
-def _proof(reason: "Reason") -> str:
+def _name_proof(reason: "Reason") -> str:
     packet = "" if reason.frame is None else f", packet {reason.frame}"
     return f"; {plural(reason.calls, 'call')}, the first is {reason.call_id}{packet}"
 

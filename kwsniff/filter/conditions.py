@@ -83,7 +83,7 @@ class NumberCondition:
                 fits |= (values >= np.int64(low)) & (values <= np.int64(high))
         return _of_valid(fits, valid_rows(column))
 
-    def of(self, value: Any) -> bool | None:
+    def match(self, value: Any) -> bool | None:
         """By the spans."""
         return any(low <= value <= high for low, high in self.spans)
 
@@ -113,7 +113,7 @@ class TextCondition:
         fits: Bits = found[whole_numbers(coded.indices, null=_NULL)]
         return fits
 
-    def of(self, value: Any) -> bool | None:
+    def match(self, value: Any) -> bool | None:
         """For one text."""
         return self.fits(value)
 
@@ -134,7 +134,7 @@ class ErrorCondition:
             fits = fits | (whole_numbers(column, null=_NULL) == 0)
         return _of_valid(fits, valid_rows(column))
 
-    def of(self, value: Any) -> bool | None:
+    def match(self, value: Any) -> bool | None:
         """Not by one value."""
         return None
 
@@ -152,7 +152,7 @@ class NullCondition:
             valid = whole_numbers(column.indices, null=_NULL) != _NULL
         return Truth(~valid, valid)
 
-    def of(self, value: Any) -> bool | None:
+    def match(self, value: Any) -> bool | None:
         """For one value, which is not null."""
         return False
 
@@ -169,7 +169,7 @@ def of_facts(condition: Condition, facts: Mapping[str, Any]) -> tuple[bool, bool
     value = facts[condition.column]
     if value is None:
         return isinstance(condition, NullCondition), False
-    told = condition.of(value)
+    told = condition.match(value)
     return told is not False, told is not True
 
 

@@ -91,7 +91,7 @@ class Filter:
         nanoseconds. Raises UsageError if a time counts from one that is not known."""
         if not any(True for _ in _moments(self.node)):
             return self
-        return replace(self, node=_resolved(self.node, first, last))
+        return replace(self, node=_resolve(self.node, first, last))
 
     def with_topics(self, names: Mapping[str, str]) -> "Filter":
         """The same for rows that show ids of topics. `names`: topic id -> name."""
@@ -198,11 +198,11 @@ def _with_topics(node: Node, names: Mapping[str, str]) -> Node:
     return TextCondition(node.column, lambda text: fits(names.get(text, text)))
 
 
-def _resolved(node: Node, first: int | None, last: int | None) -> Node:
+def _resolve(node: Node, first: int | None, last: int | None) -> Node:
     if isinstance(node, Junction):
-        return replace(node, parts=tuple(_resolved(part, first, last) for part in node.parts))
+        return replace(node, parts=tuple(_resolve(part, first, last) for part in node.parts))
     if isinstance(node, Negation):
-        return Negation(_resolved(node.part, first, last))
+        return Negation(_resolve(node.part, first, last))
     if not isinstance(node, NumberCondition):
         return node
     values = (

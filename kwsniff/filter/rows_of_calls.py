@@ -27,7 +27,7 @@ class Chosen:
         self._calls = np.unique(np.fromiter(calls, np.int64))
         self._connections = np.unique(np.fromiter((_NONE, *connections), np.int64))
 
-    def of(self, table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def select(self, table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that belong to them."""
         return batch if batch.num_rows == 0 else filter_rows(batch, self.rows(table, batch))
 

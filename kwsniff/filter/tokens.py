@@ -42,7 +42,7 @@ class Token:
     end: int
 
     def is_keyword(self, *keywords: str) -> bool:
-        """Whether it is one of these words; quoted, a word is a text."""
+        """Whether it is one of these words; quote, a word is a text."""
         return self.kind == "word" and self.value.lower() in keywords
 
     def is_operator(self, *operators: str) -> bool:
@@ -77,6 +77,6 @@ def _end(found: re.Match[str] | None, otherwise: int) -> int:
     return found.end() if found else otherwise
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """A text as the language writes it."""
     return "'" + text.replace("'", "''") + "'"

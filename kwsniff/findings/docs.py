@@ -72,16 +72,16 @@ def findings_page() -> str:
 def _section(rule: Rule) -> str:
     said = [
         ("Why it matters", rule.matters),
-        ("When it is silent", rule.filled(rule.silent)),
+        ("When it is silent", rule.fill(rule.silent)),
         ("May be mistaken for", _alike(rule)),
-        ("Settings", ", ".join(f"`{name}`{program}" for name, program in map(_parted, rule.settings))),
+        ("Settings", ", ".join(f"`{name}`{program}" for name, program in map(_split_setting, rule.settings))),
         ("What to do", rule.plain_advice),
         ("May follow from", ", ".join(f"[{cause}](#{cause})" for cause in rule.explained_by)),
     ]
     listed = "".join(f"- **{label}**: {text}\n" for label, text in said if text)
     timeline = "".join(f"    {line}\n" for line in rule.timeline.splitlines())
     return (
-        f"\n### {rule.name}\n\n{rule.filled(rule.does)}\n\n"
+        f"\n### {rule.name}\n\n{rule.fill(rule.does)}\n\n"
         f"{rule.severity.capitalize()}, {rule.confidence}, owner: {rule.blames}.\n\n{timeline}\n{listed}"
     )
 
@@ -90,7 +90,7 @@ def _alike(rule: Rule) -> str:
     return " ".join(f"[{name}](#{name}): {text}" for name, text in rule.mistaken_for.items())
 
 
-def _parted(setting: str) -> tuple[str, str]:
+def _split_setting(setting: str) -> tuple[str, str]:
     """The name of a setting, and the program that has it."""
     name, space, program = setting.partition(" (")
     return name, f"{space}{program}"

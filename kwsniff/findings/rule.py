@@ -75,7 +75,7 @@ class Rule:
     """Findings that this one may follow from, when they concern the same client, broker, topic or group."""
     group: str = ""
 
-    def filled(self, text: str) -> str:
+    def fill(self, text: str) -> str:
         """A part of its head with the figures in it."""
         return text.format_map(self.floors)
 

@@ -32,7 +32,7 @@ class ChosenRows:
         self._calls: dict[int, None] = {}
         self._connections: dict[int, None] = {}
 
-    def of(self, batches: Batches) -> Batches:
+    def select(self, batches: Batches) -> Batches:
         """The rows of matching calls, and of their connections from the first such call on."""
         calls: list[int] = []
         if "api_calls" in batches:
@@ -44,7 +44,7 @@ class ChosenRows:
         chosen = Chosen((*self._calls, *calls), self._connections)
         _remember(self._calls, calls, MOST_CALLS)
         rows = {
-            name: chosen.of(name, batch)
+            name: chosen.select(name, batch)
             for name, batch in batches.items()
             if name in TABLES_OF_CALLS or name == UNSETTLED
         }

@@ -103,7 +103,7 @@ class Sniffer:
 
     def _choose(self, batches: Batches) -> Batches:
         if self._only:
-            batches = self._only.of(batches)
+            batches = self._only.select(batches)
         if self._left is not None and "api_calls" in batches:
             self._left -= batches["api_calls"].num_rows
         return {table: batch for table, batch in batches.items() if table in self._tables}

@@ -129,11 +129,11 @@ def _item(
         weight=finding.severity,
         lines=[(finding.severity.capitalize(), _who(finding)), *lines],
         commands=shown,
-        proof=_proof(finding, rows, commands, zone),
+        proof=_proof_table(finding, rows, commands, zone),
     )
 
 
-def _proof(
+def _proof_table(
     finding: Finding, rows: Sequence[Mapping[str, Any]], commands: Commands, zone: Zone
 ) -> Table | None:
     if rows:

@@ -319,8 +319,8 @@ class _Run:
             self.staging.keep_only(parts)
             write_logs(place.folder / name for name in shown)
         self.staging.commit(parts, {"rows": shown, **facts}, beside=(LOG,) if self.delta else ())
-        return Result(_output(self.staging), shown, captures, unread, facts, self.times.missed)
+        return Result(_find_output(self.staging), shown, captures, unread, facts, self.times.missed)
 
 
-def _output(staging: Staging | StoreStaging) -> Path | str:
+def _find_output(staging: Staging | StoreStaging) -> Path | str:
     return staging.output.root if isinstance(staging, StoreStaging) else staging.output

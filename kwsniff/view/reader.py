@@ -108,7 +108,7 @@ class CallReader:
         self._analyzer.finish()
         yield from self._over()
         yield from self._calls_of(Ended(b"", {}), None)
-        yield from self._settled()
+        yield from self._settle()
         self.is_complete = True
         self.notes += (_closed_note(*item) for item in self._closed.most_common(MOST_CLOSED))
 
@@ -120,7 +120,7 @@ class CallReader:
         if choice := self._selection.begin(self.captures, capture):
             self._analyzer.choose_calls(choice)
 
-    def _settled(self) -> Iterator[Call]:
+    def _settle(self) -> Iterator[Call]:
         """Calls that waited for the names of their topics."""
         chosen = self._selection.settle(self._analyzer.late_topics())
         yield from (call for call in self._held if call.id in chosen)

@@ -101,7 +101,7 @@ def test_rows_as_live_has_them_are_chosen_likewise(tables: Tables, random_seed: 
     given = {name: found[0] for name, found in batches.items() if found}
     begun = min(row["first_time"] for row in whole.captures.to_pylist()).timestamp()
     for pair in tables.pairs(random_seed, PER_CAPTURE):
-        chosen = ChosenRows(parse_filter(pair.filter), lambda: round(begun * 1e6) * 1000).of(given)
+        chosen = ChosenRows(parse_filter(pair.filter), lambda: round(begun * 1e6) * 1000).select(given)
         found = sorted(chosen["api_calls"]["call_id"].to_pylist()) if "api_calls" in chosen else []
         assert found == tables.asked(pair.sql), pair
 

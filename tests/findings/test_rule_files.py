@@ -47,12 +47,12 @@ def test_a_rule_has_all_parts(rule: Rule) -> None:
     parts = rule.does, rule.matters, rule.silent, rule.mistaken_for, rule.timeline, rule.settings
     assert all(parts)
     assert rule.does.startswith("Fires ")
-    assert "{" not in rule.filled(rule.does) + rule.filled(rule.silent) + rule.matters
+    assert "{" not in rule.fill(rule.does) + rule.fill(rule.silent) + rule.matters
 
 
 @every_rule
 def test_sentences_of_a_head_are_short(rule: Rule) -> None:
-    texts = rule.filled(rule.does), rule.matters, rule.filled(rule.silent), *rule.mistaken_for.values()
+    texts = rule.fill(rule.does), rule.matters, rule.fill(rule.silent), *rule.mistaken_for.values()
     long = [one for text in texts for one in _sentences(text) if len(one.split()) > MOST_WORDS]
     assert long == []
     assert all(text.endswith(".") for text in texts)

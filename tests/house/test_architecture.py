@@ -40,7 +40,7 @@ def test_the_layers_are_those_that_the_linter_checks() -> None:
         (r"(?<!class )\bAnalyzer(\.resume)?\(", "kwsniff/analyzers.py"),
         (r"(?<!class )\bBuilder\(", "kwsniff/timelines/row_path.py"),
         (r"(?<!def )\bhold_back\(", "kwsniff/timelines/row_path.py"),
-        (r"(?<!def )\bnoted\(", "kwsniff/timelines/row_path.py"),
+        (r"(?<!def )\bextract_events\(", "kwsniff/timelines/row_path.py"),
     ],
 )
 def test_rows_take_one_path_from_the_core_to_tables(call: str, module: str) -> None:

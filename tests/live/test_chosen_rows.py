@@ -112,9 +112,9 @@ def test_a_call_is_remembered_until_its_later_row_comes() -> None:
         [{"call_id": 7, "connection_id": 1, "api_key": 1}], coded_schema(TABLES["api_calls"])
     )
     later = pa.RecordBatch.from_pylist([{"call_id": 7}, {"call_id": 8}])
-    assert [*chosen.of({"api_calls": calls})] == ["api_calls"]
-    assert chosen.of({"latencies": later})["latencies"]["call_id"].to_pylist() == [7]
-    assert chosen.of({UNSETTLED: later})[UNSETTLED]["call_id"].to_pylist() == [7]
+    assert [*chosen.select({"api_calls": calls})] == ["api_calls"]
+    assert chosen.select({"latencies": later})["latencies"]["call_id"].to_pylist() == [7]
+    assert chosen.select({UNSETTLED: later})[UNSETTLED]["call_id"].to_pylist() == [7]
 
 
 def test_what_is_remembered_is_bounded() -> None:

@@ -58,7 +58,7 @@ def told(row: Row) -> int | None:
     if row["api_name"] == "Produce" and row["base_offset"] is not None and row["error_code"] == 0:
         return int(row["base_offset"]) + int(row["record_count"])
     if row["api_name"] == "ListOffsets":
-        return row["committed_offset"]
+        return row["requested_offset"]
     return row["high_watermark"]
 
 

@@ -34,7 +34,7 @@ def noted_of(capture: Path, monkeypatch: pytest.MonkeyPatch) -> list[Noted]:
         found.append(extract_events(*values))
         return found[-1]
 
-    monkeypatch.setattr(row_path, "noted", note)
+    monkeypatch.setattr(row_path, "extract_events", note)
     kwsniff.analyze(capture)
     return found
 

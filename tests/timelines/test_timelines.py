@@ -50,7 +50,7 @@ def test_beyond_the_limit_the_group_that_was_silent_longest_is_closed(
     monkeypatch.setattr(rebalances, "MOST_GROUPS", 3)
     followed = Rebalances()
     for number, group in enumerate(["a", "b", "c", "a", "d", "e"]):
-        followed.take(join(group, "m", 1, number))
+        followed.add_call(join(group, "m", 1, number))
     assert [row["group_id"] for row in followed.rows] == ["b", "c"]
     assert followed.forgotten == 2
     followed.finish()
@@ -62,7 +62,7 @@ def test_members_beyond_the_limit_are_counted_but_not_named(monkeypatch: pytest.
     monkeypatch.setattr(rebalance, "MOST_MEMBERS", 3)
     followed = Rebalances()
     for number in range(10):
-        followed.take(join("g", f"m{number}", 1, number))
+        followed.add_call(join("g", f"m{number}", 1, number))
     followed.finish()
     (row,) = followed.rows
     assert row["members"] == ["m0", "m1", "m2"]
@@ -73,7 +73,7 @@ def test_members_of_all_groups_together_are_bounded(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(rebalances, "MOST_MEMBERS_TOTAL", 10)
     followed = Rebalances()
     for number in range(100):
-        followed.take(join(f"g{number // 4}", f"m{number}", 1, number))
+        followed.add_call(join(f"g{number // 4}", f"m{number}", 1, number))
         assert sum(len(group.signs) for group in followed._groups.values()) <= 10
     followed.finish()
     assert sum(row["member_count"] for row in followed.rows) == 100
@@ -84,7 +84,7 @@ def test_producers_and_topics_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(transactions, "MOST_TOPICS", 2)
     followed = Transactions({})
     for number, name in enumerate(["a", "b", "a", "c"]):
-        followed.take(produced(name, number, topics=[f"t{number}", f"u{number}"]))
+        followed.add_call(produced(name, number, topics=[f"t{number}", f"u{number}"]))
     assert [row["transactional_id"] for row in followed.rows] == ["b"]
     followed.finish()
     assert {row["transactional_id"]: len(row["topics"]) for row in followed.rows} == {"a": 2, "b": 2, "c": 2}
@@ -93,9 +93,11 @@ def test_producers_and_topics_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_call_whose_row_comes_late_belongs_to_the_transaction_it_was_made_in() -> None:
     followed = Transactions({})
-    followed.take(produced("a", 10))
-    followed.take(produced("a", 30, role=transactions.END, committed=True, topics=None, record_count=None))
-    followed.take(produced("a", 20))
+    followed.add_call(produced("a", 10))
+    followed.add_call(
+        produced("a", 30, role=transactions.END, committed=True, topics=None, record_count=None)
+    )
+    followed.add_call(produced("a", 20))
     followed.finish()
     (row,) = followed.rows
     assert (row["calls"], row["record_count"], row["outcome"]) == (3, 2, "committed")
@@ -103,7 +105,7 @@ def test_a_call_whose_row_comes_late_belongs_to_the_transaction_it_was_made_in()
 
 def test_long_names_are_cut() -> None:
     followed = Transactions({})
-    followed.take(produced("x" * 10_000, 1, topics=["y" * 10_000]))
+    followed.add_call(produced("x" * 10_000, 1, topics=["y" * 10_000]))
     followed.finish()
     assert len(followed.rows[0]["transactional_id"]) == transactions.LONGEST_NAME
     assert len(followed.rows[0]["topics"][0]) == transactions.LONGEST_NAME
@@ -140,10 +142,10 @@ def _times(name: str) -> list[str]:
 
 def test_clocks_that_jump_from_one_end_of_time_to_the_other_do_no_harm() -> None:
     followed = Rebalances()
-    followed.take(join("g", "m", 1, -(1 << 62)))
-    followed.take(Call(rebalances.SYNC, "g", "m", 1, None, 0, (1 << 63) - 1, 0, "x.pcap"))
-    followed.take(join("h", "m", 1, 1 << 62))
-    followed.take(Call(rebalances.SYNC, "h", "m", 1, None, 0, 5, 0, "x.pcap"))
+    followed.add_call(join("g", "m", 1, -(1 << 62)))
+    followed.add_call(Call(rebalances.SYNC, "g", "m", 1, None, 0, (1 << 63) - 1, 0, "x.pcap"))
+    followed.add_call(join("h", "m", 1, 1 << 62))
+    followed.add_call(Call(rebalances.SYNC, "h", "m", 1, None, 0, 5, 0, "x.pcap"))
     followed.finish()
     assert rows.batch_of("groups", followed.rows)["duration_ns"].to_pylist() == [(1 << 63) - 1, 0]
 
@@ -151,7 +153,7 @@ def test_clocks_that_jump_from_one_end_of_time_to_the_other_do_no_harm() -> None
 def finished(*calls: transactions.Call) -> list[transactions.Row]:
     followed = Transactions({})
     for call in calls:
-        followed.take(call)
+        followed.add_call(call)
     followed.finish()
     return followed.rows
 
@@ -175,7 +177,7 @@ SECOND = 1_000_000
 def reasons(*calls: Call) -> list[tuple[str, str | None]]:
     followed = Rebalances()
     for call in calls:
-        followed.take(call)
+        followed.add_call(call)
     followed.finish()
     return [(row["reason"], row["reason_member"]) for row in followed.rows]
 

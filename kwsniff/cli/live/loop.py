@@ -139,7 +139,7 @@ class _Run:
         if self.ports.absent and "connections" in batches:
             self.ports.note(ports_of(batches["connections"]))
         if self.chosen:
-            batches = self.chosen.of(batches)
+            batches = self.chosen.select(batches)
         self._write(lambda files: files.write(batches))
         progress = self.session.progress()
         self.window.add(batches)
