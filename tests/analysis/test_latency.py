@@ -3,6 +3,7 @@
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kwsniff.analysis.rollups import events, latency
@@ -207,3 +208,27 @@ def test_endless_groups_are_counted_together_after_a_while(monkeypatch: pytest.M
     counted = {item["group_id"]: item["rebalances"] for item in found.as_dict()["groups"]}
     assert len(counted) == 11
     assert counted["(others)"] == 90
+
+
+@pytest.mark.parametrize("distance", [1, 3, 1 << 40])
+def test_calls_are_found_however_far_apart_their_numbers_are(distance: int) -> None:
+    """In any order; far ones take no memory for those between."""
+    asked = np.array([7, 3, 9, 0, 5], np.int64) * distance + 11
+    wanted = asked[[4, 0, 0, 3, 2, 1]]
+    assert latency._places(asked, wanted).tolist() == [4, 0, 0, 3, 2, 1]
+
+
+def test_the_mean_is_of_all_time_and_of_active_time() -> None:
+    """Three calls of 10, 20 and 60 ns, of which 30 were a deliberate wait."""
+    row = {"api_key": 0, "client_id": b"a", "broker_port": 1, "topics": None}
+    waits = [0, 0, 30]
+    rows = []
+    for number, (took, waited) in enumerate(zip((10, 20, 60), waits, strict=True)):
+        parts = [0] * len(PARTS)
+        parts[WAIT], parts[PARTS.index("broker_ns")] = waited, took - waited
+        rows.append({**row, "call_id": number, "parts": parts})
+    found = Shares()
+    found.add(*batches(rows, wait=["none", "none", "data"]))
+    (item,) = found.as_dict({})["clients"]
+    assert (item["total_ns"], item["mean_ns"], item["mean_active_ns"]) == (90, 30, 20)
+    assert item["max_active_ns"] == 30

@@ -58,3 +58,44 @@ def test_small_and_enormous_latencies_find_a_bucket() -> None:
 def test_without_latencies_there_is_no_percentile() -> None:
     assert LatencySketch().percentile(50) is None
     assert filled([]).percentile(99) is None
+
+
+@pytest.mark.parametrize("count", [4095, 4096, 4097])
+def test_up_to_the_bound_every_latency_is_kept(count: int) -> None:
+    """Up to 4096 the median is exact; from then on it is the middle of a bucket of 1/128 octave."""
+    values = [1_000_000 + 2 * number for number in range(count)]
+    got = filled(values).percentile(50)
+    assert got is not None
+    middle = nearest_rank(values, 50)
+    if count <= 4096:
+        assert got == middle
+    else:
+        # 2^19 + 116 * 2^12 begins the bucket of 999,424 to 1,003,520; the next one goes on to 1,007,616.
+        assert got in (1_001_472, 1_005_568)
+        assert abs(got - middle) <= 2048
+
+
+def test_a_clock_that_was_set_back_gives_no_negative_percentile() -> None:
+    assert filled([-5, -7, -9]).percentile(50) == 0
+
+
+def test_a_rank_at_the_last_value_of_a_bucket_is_of_that_bucket() -> None:
+    """Half of all are short, and half a thousand times as long: the median is a short one."""
+    sketch = filled([1_000_000] * 3000 + [1_000_000_000] * 3000)
+    got = sketch.percentile(50)
+    assert got == pytest.approx(1_000_000, rel=0.004)
+    assert sketch.percentile(51) == pytest.approx(1_000_000_000, rel=0.004)
+    assert sketch.count == 6000
+
+
+def test_short_latencies_are_not_rounded_up() -> None:
+    sketch = filled([3_000] * 9000)
+    assert sketch.percentile(50) == pytest.approx(3_000, rel=0.004)
+
+
+def test_latencies_that_came_before_the_bound_count_beyond_it() -> None:
+    sketch = LatencySketch()
+    sketch.add(np.full(4096, 1_000_000))
+    sketch.add(np.full(4000, 1_000_000_000))
+    assert sketch.percentile(50) == pytest.approx(1_000_000, rel=0.004)
+    assert sketch.percentile(100) == 1_000_000_000

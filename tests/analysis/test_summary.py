@@ -182,3 +182,84 @@ def test_groups_tell_null_from_every_value() -> None:
 def test_iso_times_keep_nanoseconds() -> None:
     assert iso_time(1_700_000_000_000_000_001) == "2023-11-14T22:13:20.000000001Z"
     assert iso_time(-1) == "1969-12-31T23:59:59.999999999Z"
+
+
+def test_rows_of_all_batches_are_counted() -> None:
+    given = {"client_id": [b"a", b"a", b"b"]}
+    assert summarise("connections", (3, given), (3, given))["rows"]["connections"] == 6
+
+
+def test_calls_come_by_key_and_version_with_those_of_no_request_last() -> None:
+    keys, versions = [1, None, 18, 0, 1], [12, None, 3, 9, 4]
+    given = {"api_key": keys, "api_version": versions, "latency_ns": [None, 5, 6, 7, 8]}
+    got = summarise("api_calls", (5, given))["calls"]
+    assert [(each["api_key"], each["api_version"]) for each in got] == [
+        (0, 9),
+        (1, 4),
+        (1, 12),
+        (18, 3),
+        (None, None),
+    ]
+    assert [each["max_ns"] for each in got] == [7, 8, None, 6, 5]
+
+
+def test_what_occurs_most_comes_first_with_status_and_reason() -> None:
+    given = {
+        "api_key": [0] * 6,
+        "status": ["unanswered"] * 2 + ["answered"] * 3 + ["response_not_captured"],
+        "reason": ["open_at_end"] * 2 + [None] * 3 + ["segment_lost"],
+    }
+    got = summarise("api_calls", (6, given))["statuses"]
+    assert [(each["status"], each["reason"], each["count"]) for each in got] == [
+        ("answered", None, 3),
+        ("unanswered", "open_at_end", 2),
+        ("response_not_captured", "segment_lost", 1),
+    ]
+
+
+def test_a_client_hello_is_unanswered_where_all_of_the_broker_was_heard() -> None:
+    """Its answer names a cipher suite; a broker that was not captured, or not whole, may have answered."""
+    rows = {
+        "unanswered": (True, 3, 0, None),
+        "answered": (True, 3, 0, b"TLS_AES_128_GCM_SHA256"),
+        "one-sided": (True, 0, 0, None),
+        "lossy": (True, 3, 100, None),
+        "none": (False, 3, 0, None),
+        "unknown": (None, 3, 0, None),
+    }
+    given = {
+        "tls_server_name": [name.encode() for name in rows],
+        "tls_hello": [row[0] for row in rows.values()],
+        "broker_packets": [row[1] for row in rows.values()],
+        "broker_missing_bytes": [row[2] for row in rows.values()],
+        "tls_cipher": [row[3] for row in rows.values()],
+        "broker_port": [9093] * len(rows),
+    }
+    got = summarise("connections", (len(rows), given))
+    assert got["unanswered_hellos"] == [{"broker": "unanswered", "broker_port": 9093, "connections": 1}]
+
+
+def test_tls_is_counted_where_it_was_opened_too() -> None:
+    given = {
+        "protocol": ["tls", "kafka", "kafka"],
+        "tls_version": [b"TLSv1.3", b"TLSv1.2", None],
+        "tls_cipher": [b"A", b"B", None],
+        "tls_server_name": [b"one.example", None, None],
+        "broker_address": [b"10.0.0.1"] * 3,
+        "broker_port": [9093] * 3,
+    }
+    got = summarise("connections", (3, given))["tls"]
+    assert {(each["protocol"], each["tls_version"], each["broker"]) for each in got} == {
+        ("tls", "TLSv1.3", "one.example"),
+        ("kafka", "TLSv1.2", "10.0.0.1"),
+    }
+
+
+@pytest.mark.parametrize("distinct", [9, 10, 11])
+def test_the_bound_of_distinct_values_is_exact(monkeypatch: pytest.MonkeyPatch, distinct: int) -> None:
+    monkeypatch.setattr(summary_room, "MOST_DISTINCT", 10)
+    given = {"client_id": [b"c%d" % n for n in range(distinct)], "calls": [1] * distinct}
+    got = summarise("connections", (distinct, given))
+    names = [each["client_id"] for each in got["clients"]]
+    assert len(names) == min(distinct, 11)
+    assert ("(others)" in names) == (distinct > 10)

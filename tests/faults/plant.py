@@ -80,7 +80,7 @@ def _switched(text: str, start: int, end: int, faults: Sequence[Fault], compiled
                 raise ValueError(f"fault {fault.number} stands in more than one expression: {fault.file}")
             if compiled and (_is_condition(after) or _is_condition(fault.before)):
                 after, before = f"<bint>({after})", f"<bint>({before})"  # or both become objects
-            before = f"({after} if planted_fault() == {fault.number} else {before})"
+            before = f"({_alone(after)} if planted_fault() == {fault.number} else {_alone(before)})"
         return before
     lines: list[str] = []
     for fault in faults:
@@ -96,6 +96,11 @@ def _node(expression: str) -> ast.expr | None:
         return ast.parse(_CAST.sub("", expression), mode="eval").body
     except SyntaxError:
         return None
+
+
+def _alone(expression: str) -> str:
+    """In parentheses where `if` behind it, or `else` before it, would become part of it."""
+    return f"({expression})" if isinstance(_node(expression), ast.IfExp | ast.Lambda) else expression
 
 
 def _is_condition(expression: str) -> bool:

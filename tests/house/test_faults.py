@@ -1,10 +1,26 @@
 """The list of planted faults fits the code; whether tests notice them, `python -m tests.faults` tells."""
 
+from collections import Counter
+
 from tests.faults.listing import ROOT, Fault, faults_of_files, find_stale, load_faults
 from tests.faults.plant import plant
 from tests.faults.score import read_score
 
-_FEWEST = 150
+_FEWEST = 700
+_FEWEST_OF_A_ROOM = 8
+_ROOMS = (
+    "analysis",
+    "cli",
+    "core",
+    "findings",
+    "live",
+    "report",
+    "sources",
+    "spark",
+    "tables",
+    "timelines",
+    "view",
+)
 
 
 def test_no_fault_is_stale() -> None:
@@ -20,6 +36,11 @@ def test_every_fault_can_be_planted() -> None:
         assert all(f"planted_fault() == {fault.number}" in text for fault in here)
         if not is_compiled:
             compile(text, name, "exec")
+
+
+def test_every_room_has_faults() -> None:
+    rooms = Counter(fault.file.split("/")[1] for fault in load_faults())
+    assert {room for room in _ROOMS if rooms[room] < _FEWEST_OF_A_ROOM} == set()
 
 
 def test_the_score_is_of_faults_that_there_are() -> None:
@@ -59,3 +80,21 @@ def test_a_stale_fault_is_told() -> None:
     ]
     told = find_stale(faults)
     assert [line.split(":")[0] for line in told] == ["1", "2", "3", "3"]
+
+
+def test_what_has_an_else_of_its_own_is_switched_as_a_whole() -> None:
+    """A conditional and a lambda would take the switch's own `if` or `else` as theirs."""
+    source = "first = 1 if a else 2\nsecond = lambda: 3\n"
+    faults = [
+        _fault(1, "1 if a else 2", "5 if a else 6"),
+        _fault(2, "lambda: 3", "lambda: 7"),
+        _fault(3, "lambda: 3", "lambda: 8"),
+    ]
+    found = []
+    for number in range(4):
+        space: dict[str, object] = {"a": False, "planted_fault": lambda number=number: number}
+        text = plant(source, faults, compiled=False)
+        text = text[: text.index("import os")] + text[text.index("first = ") :]
+        exec(compile(text, "module", "exec"), space)  # noqa: S102
+        found.append((space["first"], space["second"]()))  # type: ignore[operator]
+    assert found == [(2, 3), (6, 3), (2, 7), (2, 8)]
