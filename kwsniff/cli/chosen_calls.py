@@ -20,7 +20,7 @@ def add_where(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--where",
         metavar="EXPRESSION",
-        help="only these calls, e.g. \"api_name = 'Produce' and latency > 100ms\"; see docs/filters.md",
+        help='only these calls, for example "api_name = Produce and latency > 100ms"; see docs/filters.md',
     )
 
 

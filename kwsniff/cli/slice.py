@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -175,8 +176,6 @@ def _slice(
     """Writes the packets; returns their number, and the selection."""
     from kwsniff.filter.expression import among, both
     from kwsniff.filter.filtered_calls import FilteredCalls
-    from kwsniff.sources.slice_secrets import add_secrets
-    from kwsniff.sources.slices import SliceWriter, copy_packets
     from kwsniff.view.reader import CallReader
     from kwsniff.view.wanted_packets import WantedPackets
 
@@ -205,16 +204,29 @@ def _slice(
         print_message("no match; no file was written")
     if wanted.is_empty or not there:
         return 0, wanted
+    return _write(file, reader.captures, wanted, args, times), wanted
+
+
+def _write(
+    file: IO[bytes],
+    captures: Sequence[str],
+    wanted: "WantedPackets",
+    args: argparse.Namespace,
+    times: "TimeRange",
+) -> int:
+    """Writes the packets of some captures; returns their number."""
+    from kwsniff.sources.slice_secrets import add_secrets
+    from kwsniff.sources.slices import SliceWriter, copy_packets
+
     with add_secrets(file, args.tls_keylog or () if args.secrets else ()) as body:
         out = SliceWriter(body)
-        for name, each in zip(reader.captures, wanted.of, strict=True):
+        for name, each in zip(captures, wanted.of, strict=True):
             if not each.is_empty:
                 copy_packets(name, each, out, since=times.since, until=times.until, secrets=args.secrets)
     if out.timeless:
-        print_message(
-            f"note: {plural(out.timeless, 'packet')} without a time in the capture, written as 1970-01-01"
-        )
-    return out.packets, wanted
+        packets = plural(out.timeless, "packet")
+        print_message(f"note: {packets} without a time in the capture, written as 1970-01-01")
+    return out.packets
 
 
 class _Proof(NamedTuple):

@@ -58,12 +58,7 @@ CONNECTIONS = TableSchema(
         BROKER_ADDRESS,
         BROKER_PORT,
         _word("protocol", "protocol", "Protocol of the connection.", "first bytes of both directions"),
-        _word(
-            "role_source",
-            "role_source",
-            "Method that identified the client side.",
-            "TCP flags, contents, ports",
-        ),
+        _word("role_source", "role_source", "What identified the client side.", "TCP flags, contents, ports"),
         _moment("first_time", "Time of the first packet.", _NO_TIME, statistics=True),
         _moment("last_time", "Time of the last packet.", _NO_TIME),
         _count("first_frame", "First packet, as Wireshark counts.", "position of the packet in its capture"),
