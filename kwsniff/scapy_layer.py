@@ -13,7 +13,7 @@ requests. Without it, every segment counts as one frame and responses stay undec
 same segment are nested as payloads: ``packet[Kafka:2]`` is the second. scapy's session does not notice lost
 segments; ``kwsniff show`` does.
 
-Secrets are redacted and records hidden, as in ``kwsniff show``; ``decoded()`` has everything.
+Secrets are redacted and records hidden, as in ``kwsniff show``; ``to_message()`` has everything.
 """
 
 from collections import OrderedDict

@@ -15,7 +15,7 @@ _COLUMNS: Final = (
     "client_address", "client_port", "broker_address", "broker_port", "protocol", "client_id", "tls_version",
     "tls_server_name", "client_round_trip_ns", "broker_round_trip_ns", "client_bytes", "broker_bytes",
     "client_packets", "broker_packets", "client_retransmitted_bytes", "broker_retransmitted_bytes",
-    "client_software_name", "client_software_version", "end", "tls_cipher", "client_tls_records",
+    "client_software_name", "client_software_version", "ending", "tls_cipher", "client_tls_records",
     "broker_tls_records",
 )  # fmt: skip
 _SENT: Final = ("client_bytes", "client_tls_records", "broker_bytes", "broker_tls_records")

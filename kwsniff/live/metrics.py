@@ -82,7 +82,7 @@ _DECLARED: Final = (
         (f"{name}_late_seconds", "gauge", f"Age of the longest overdue response, by {name}.", name)
         for name in _DIMENSIONS.values()
     ),
-    ("closed_connections", "counter", "Closed connections.", "protocol", "end"),
+    ("closed_connections", "counter", "Closed connections.", "protocol", "ending"),
     ("open_connections", "gauge", "Open connections.", "protocol"),
     (
         "connection_retransmitted_bytes",
@@ -178,7 +178,7 @@ class Metrics:
         with self._turn:
             found: dict[tuple[Any, ...], float] = {}
             if connections is not None:
-                groups = Groups(connections, ("protocol", "end"))
+                groups = Groups(connections, ("protocol", "ending"))
                 for (protocol, end), number in zip(groups.labels(), groups.counts().tolist(), strict=True):
                     if end == "open":
                         found[(protocol,)] = number
@@ -266,7 +266,7 @@ class Metrics:
         self._series.show(name, sums)
 
     def _add_connections(self, batch: pa.RecordBatch) -> None:
-        groups = Groups(batch, ("protocol", "end"))
+        groups = Groups(batch, ("protocol", "ending"))
         for values, number in zip(groups.labels(), groups.counts().tolist(), strict=True):
             self._series.count("closed_connections", number, *values)
         for sender in ("client", "broker"):

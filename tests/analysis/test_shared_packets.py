@@ -112,7 +112,7 @@ def test_the_note_names_the_capture_that_shares_most_and_the_clock() -> None:
 
 
 @pytest.mark.parametrize(
-    ("queued_behind", "words"),
+    ("behind", "words"),
     [
         (500_000, "seen at another place ("),
         (500_001, "about 500 us behind"),

@@ -30,9 +30,9 @@ PARTS = {
 OFFSETS = {
     0: ("response", "baseOffset", "base_offset"),
     1: ("response", "highWatermark", "high_watermark"),
-    2: ("response", "offset", "offset"),
-    8: ("request", "committedOffset", "offset"),
-    9: ("response", "committedOffset", "offset"),
+    2: ("response", "offset", "requested_offset"),
+    8: ("request", "committedOffset", "requested_offset"),
+    9: ("response", "committedOffset", "requested_offset"),
 }
 
 

@@ -93,13 +93,13 @@ def test_so_many_datagrams_at_a_time(limit: int) -> None:
     datagrams = [pieces(ident=number) for number in range(limit + 1)]
     heads = [packets[0] for packets in datagrams]
     tails = [packet for packets in datagrams[1:] for packet in packets[1:]]
-    options: dict[str, Any] = {"limits": {"datagrams": limit}}
+    options: dict[str, Any] = {"limits": {"ip_reassembly": limit}}
     assert verdicts_of([*heads, *tails], **options) == {"tcp": limit, "fragment": limit * 3 + 1}
     assert verdicts_of([*heads, *tails, *datagrams[0][1:]], **options) == {
         "tcp": limit,
         "fragment": limit * 3 + 4,
     }
-    assert verdicts_of([*heads, *tails], limits={"datagrams": limit + 1})["tcp"] == limit
+    assert verdicts_of([*heads, *tails], limits={"ip_reassembly": limit + 1})["tcp"] == limit
 
 
 @pytest.mark.parametrize("cut", [fragment4, fragment6])

@@ -63,7 +63,7 @@ def test_one_pair_of_addresses_and_ports_has_sixteen_networks_at_most(
         for number, isns in enumerate(ISNS[:networks])
     ]
     rows, _ = of_frames(merged(*talks))
-    ended = [row for row in rows["connections"] if row["end"] != "reused"]
+    ended = [row for row in rows["connections"] if row["ending"] != "reused"]
     assert len(ended) == connections
 
 

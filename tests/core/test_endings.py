@@ -58,7 +58,7 @@ def test_reset(flags: int, from_client: bool) -> None:
     talk.send(True, request(2))
     talk.send(from_client, flags=flags)
     tables = tables_of(talk.packets)
-    assert connection_of(tables)["end"] == "reset"
+    assert connection_of(tables)["ending"] == "reset"
     (row,) = (row for row in tables["api_calls"] if row["correlation_id"] == 2)
     assert (row["status"], row["reason"]) == ("unanswered", "connection_reset")
 
@@ -71,7 +71,7 @@ def test_reset_with_data() -> None:
     tables = tables_of(talk.packets)
     assert_answered(tables, 1)
     row = connection_of(tables)
-    assert (row["end"], row["broker_bytes"]) == ("reset", len(response(1)))
+    assert (row["ending"], row["broker_bytes"]) == ("reset", len(response(1)))
 
 
 def test_refused_connection() -> None:
@@ -80,7 +80,7 @@ def test_refused_connection() -> None:
     talk.send(True, flags=SYN)
     talk.send(False, flags=RST | ACK)
     row = connection_of(tables_of(talk.packets))
-    assert (row["end"], row["protocol"], row["client_port"]) == ("reset", "empty", 50_000)
+    assert (row["ending"], row["protocol"], row["client_port"]) == ("reset", "empty", 50_000)
 
 
 @pytest.mark.parametrize(("flags", "seq"), [(RST | ACK, 5_000), (RST, 5_000)])
@@ -90,7 +90,7 @@ def test_a_reset_with_a_number_of_its_own_refuses_nothing(flags: int, seq: int) 
     talk.send(True, flags=SYN)
     talk.send(False, flags=flags, seq=seq)
     row = connection_of(tables_of(talk.packets))
-    assert (row["refused"], row["end"]) == (False, "reset")
+    assert (row["refused"], row["ending"]) == (False, "reset")
 
 
 def test_reset_outside_the_window_is_ignored() -> None:
@@ -101,7 +101,7 @@ def test_reset_outside_the_window_is_ignored() -> None:
     ask(talk, 2)
     tables = tables_of(talk.packets)
     assert_answered(tables, 1, 2)
-    assert connection_of(tables)["end"] == "open"
+    assert connection_of(tables)["ending"] == "open"
 
 
 def test_simultaneous_open() -> None:
@@ -132,7 +132,7 @@ def test_half_closed(last_ack: bool) -> None:
         talk.send(True)
     tables = tables_of(talk.packets)
     assert_answered(tables, 1, 2)
-    assert connection_of(tables)["end"] == "fin"
+    assert connection_of(tables)["ending"] == "fin"
 
 
 @pytest.mark.parametrize("ending", ["fin", "reset", "reused"])
@@ -149,7 +149,7 @@ def test_ports_used_again(ending: str) -> None:
     talk.next = {True: talk.next[True] + 1, False: talk.next[False] + 64_000}
     ask(talk.open(), 1)
     tables = tables_of(talk.packets)
-    assert [row["end"] for row in tables["connections"]] == [ending, "open"]
+    assert [row["ending"] for row in tables["connections"]] == [ending, "open"]
     assert_answered(tables, 1, 1)
     assert len({row["connection_id"] for row in tables["api_calls"]}) == 2
 
@@ -176,4 +176,4 @@ def test_syn_inside_a_connection_that_is_only_acknowledged() -> None:
     tables = tables_of(talk.packets)
     assert "unanswered" not in [row["status"] for row in tables["api_calls"]]
     assert_answered(tables, 1, 2)
-    assert connection_of(tables)["end"] == "open"
+    assert connection_of(tables)["ending"] == "open"

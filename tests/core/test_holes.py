@@ -83,7 +83,7 @@ def test_a_receiver_has_room_for_what_was_under_way_before(under_way: int, end: 
     talk.send(False)
     talk.send(True, flags=RST, seq=talk.next[True] + 100_000)
     tables = tables_of(talk.packets)
-    assert connection_of(tables)["end"] == end
+    assert connection_of(tables)["ending"] == end
     assert ("reset_out_of_window" in names(tables)) == (end == "open")
 
 
@@ -97,7 +97,7 @@ def test_a_doubtful_reset_is_believed_after_ten_seconds(later_s: int, ends: list
     ask(talk, 2)
     talk.send(True)
     times = [START_NS + at * 1_000_000 + (later_s * SECOND if at >= early else 0) for at in range(early + 3)]
-    assert [row["end"] for row in tables_of(talk.packets, times_ns=times)["connections"]] == ends
+    assert [row["ending"] for row in tables_of(talk.packets, times_ns=times)["connections"]] == ends
 
 
 def test_the_shortest_round_trip_is_told() -> None:

@@ -64,7 +64,7 @@ def test_what_is_outside_is_one_line_and_exit_status_2(
 ) -> None:
     path = tmp_path / "capture.pcap"
     path.write_bytes(WHOLE)
-    assert run(["analyze", str(path), "--limit", f"datagrams={value}"]) == 2
+    assert run(["analyze", str(path), "--limit", f"ip_reassembly={value}"]) == 2
     text = capsys.readouterr().err
     assert text.startswith("kwsniff: error: ")
     assert text.count("\n") == 1
@@ -72,7 +72,7 @@ def test_what_is_outside_is_one_line_and_exit_status_2(
 
 def test_a_number_too_long_for_python_is_refused() -> None:
     with pytest.raises(UsageError, match="5,000 digits"):
-        parse_limits(["cells=" + "7" * 5000])
+        parse_limits(["message_fields=" + "7" * 5000])
 
 
 def interfaces(number: int, packets: list[tuple[int, bytes]]) -> bytes:

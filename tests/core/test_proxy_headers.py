@@ -139,7 +139,7 @@ def test_kafka_through_a_tunnel(word: str, said: Said, opened: bool, step: int) 
     tables = tables_of(talk.packets)
     assert_answered(tables, 1, 2)
     row = connection_of(tables)
-    assert (row["encapsulation"], row["protocol"], row["role"]) == (
+    assert (row["encapsulation"], row["protocol"], row["role_source"]) == (
         word,
         "kafka",
         "handshake" if opened else "content",

@@ -49,7 +49,7 @@ def test_a_reset_that_nobody_takes_ends_nothing(ahead: int, name: str, from_clie
     (row,) = (row for row in tables["anomalies"] if row["name"] == name)
     assert (row["value"], names(tables)) == (ahead, [name])
     row = connection_of(tables)
-    assert (row["end"], row["closed_by"], row["client_missing_bytes"], row["broker_missing_bytes"]) == (
+    assert (row["ending"], row["closed_by"], row["client_missing_bytes"], row["broker_missing_bytes"]) == (
         "open", None, 0, 0,
     )  # fmt: skip
 
@@ -76,7 +76,7 @@ def test_a_reset_with_the_expected_number_that_nobody_took(
     (row,) = (row for row in tables["anomalies"] if row["name"] == "reset_taken_back")
     assert (row["value"], names(tables)) == (0, ["reset_taken_back"])
     row = connection_of(tables)
-    assert (row["end"], row["closed_by"], row["client_missing_bytes"], row["broker_missing_bytes"]) == (
+    assert (row["ending"], row["closed_by"], row["client_missing_bytes"], row["broker_missing_bytes"]) == (
         "open", None, 0, 0,
     )  # fmt: skip
 
@@ -96,7 +96,7 @@ def test_what_is_asked_behind_a_reset_is_for_nobody() -> None:
     ]
     assert names(tables) == ["data_after_end", "data_after_end"]
     row = connection_of(tables)
-    assert (row["end"], row["closed_by"], row["client_bytes"], row["client_missing_bytes"]) == (
+    assert (row["ending"], row["closed_by"], row["client_bytes"], row["client_missing_bytes"]) == (
         "reset", "broker", len(request(1)) + len(request(2)), 0,
     )  # fmt: skip
 
@@ -130,7 +130,7 @@ def test_an_acknowledgement_of_what_came_behind_a_reset_takes_it_back() -> None:
         (1, "answered"),
         (2, "unanswered"),
     ]
-    assert (connection_of(tables)["end"], names(tables)) == ("open", ["reset_taken_back"])
+    assert (connection_of(tables)["ending"], names(tables)) == ("open", ["reset_taken_back"])
 
 
 def test_what_is_sent_again_behind_a_reset_keeps_the_time_of_its_first_copy() -> None:
@@ -194,7 +194,7 @@ def test_who_closes_behind_a_reset_that_nobody_took() -> None:
     tables = tables_of(talk.packets)
     assert_answered(tables, 1, 2)
     row = connection_of(tables)
-    assert (row["end"], row["closed_by"], row["close_frame"]) == ("fin", "client", 8)
+    assert (row["ending"], row["closed_by"], row["close_frame"]) == ("fin", "client", 8)
 
 
 @pytest.mark.parametrize("more", [b"", response(3)])
@@ -217,7 +217,7 @@ def test_an_acknowledgement_behind_a_reset_proves_what_the_client_had_sent_befor
     holes = [(r["name"], r["direction"], r["value"]) for r in tables["anomalies"] if "segment" in r["name"]]
     assert holes == [("segment_not_captured", "client", len(request(2)))]
     row = connection_of(tables)
-    assert (row["end"], row["closed_by"], row["client_missing_bytes"], row["broker_missing_bytes"]) == (
+    assert (row["ending"], row["closed_by"], row["client_missing_bytes"], row["broker_missing_bytes"]) == (
         "reset", "client", len(request(2)), 0,
     )  # fmt: skip
 
@@ -236,7 +236,7 @@ def test_a_reset_that_is_gainsaid_too_late() -> None:
         for number in range(len(talk.packets))
     ]
     tables = tables_of(talk.packets, times_ns=times)
-    assert [row["end"] for row in tables["connections"]] == ["reset", "open"]
+    assert [row["ending"] for row in tables["connections"]] == ["reset", "open"]
     assert "reset_taken_back" in names(tables)
     assert "unanswered" not in {row["status"] for row in tables["api_calls"]}
     answered = [row["correlation_id"] for row in tables["api_calls"] if row["status"] == "answered"]
@@ -251,7 +251,7 @@ def test_a_reset_behind_lost_segments_ends_the_connection() -> None:
     talk.send(False, flags=RST)
     later = [START_NS + number * 1_000_000 for number in range(len(talk.packets))]
     tables = tables_of([*talk.packets, talk.packets[0]], times_ns=[*later, later[-1] + 11 * SECOND])
-    assert connection_of(tables)["end"] == "reset"
+    assert connection_of(tables)["ending"] == "reset"
     assert connection_of(tables)["closed_by"] == "broker"
 
 
@@ -265,7 +265,7 @@ def test_a_stray_handshake_means_nothing(flags: int, from_client: bool) -> None:
     talk.send(True)
     tables = tables_of(talk.packets)
     assert_answered(tables, 1, 2)
-    assert (connection_of(tables)["end"], names(tables)) == ("open", ["handshake_out_of_place"])
+    assert (connection_of(tables)["ending"], names(tables)) == ("open", ["handshake_out_of_place"])
 
 
 def test_a_refused_connection() -> None:
@@ -290,7 +290,7 @@ def test_who_acknowledged_something_was_not_refused(length: int) -> None:
     talk.send(True, b"x" * length)
     talk.send(False, flags=RST | ACK, seq=1)
     row = connection_of(tables_of(talk.packets))
-    assert (row["refused"], row["end"], row["closed_by"]) == (False, "reset", "broker")
+    assert (row["refused"], row["ending"], row["closed_by"]) == (False, "reset", "broker")
 
 
 def test_a_reset_that_does_not_acknowledge_the_syn() -> None:
@@ -315,7 +315,7 @@ def test_who_closes(from_client: bool) -> None:
     talk.send(not from_client, flags=FIN | ACK)
     talk.send(from_client)
     row = connection_of(tables_of(talk.packets))
-    assert (row["end"], row["closed_by"], row["close_frame"], row["syn_retries"], row["refused"]) == (
+    assert (row["ending"], row["closed_by"], row["close_frame"], row["syn_retries"], row["refused"]) == (
         "fin", "client" if from_client else "broker", 6, 0, False,
     )  # fmt: skip
 

@@ -221,7 +221,7 @@ def idle(idle_seconds: int, data: bytes, *, resumed: bool, bucket: tuple[int, in
             rows += builder.build("connections", analyzer.take("connections")).to_pylist()
     analyzer.finish()
     rows += builder.build("connections", analyzer.take("connections")).to_pylist()
-    return sorted(row["end"] for row in rows)
+    return sorted(row["ending"] for row in rows)
 
 
 @pytest.mark.parametrize("resumed", [False, True])

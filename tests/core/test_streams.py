@@ -82,7 +82,7 @@ def test_numbers_wrap_at_every_byte(before: int) -> None:
     tables = tables_of(talk.packets)
     assert_answered(tables, 1, 2)
     row = connection_of(tables)
-    assert (row["end"], row["client_bytes"], row["broker_bytes"]) == (
+    assert (row["ending"], row["client_bytes"], row["broker_bytes"]) == (
         "fin",
         2 * len(request(1)),
         2 * len(response(1)),
@@ -123,7 +123,7 @@ def test_every_packet_twice(later_ns: int, sent_again: bool) -> None:
     )
     assert_answered(tables, 1, 2)
     row = connection_of(tables)
-    assert (row["end"], row["client_bytes"], row["broker_bytes"]) == ("fin", 40, 28)
+    assert (row["ending"], row["client_bytes"], row["broker_bytes"]) == ("fin", 40, 28)
     assert (row["client_retransmitted_bytes"], row["broker_retransmitted_bytes"]) == (
         (40, 28) if sent_again else (0, 0)
     )

@@ -37,7 +37,7 @@ def test_a_number_that_its_sender_never_came_to_ends_nothing(
     (row,) = tables["anomalies"]
     assert (row["name"], row["frame"]) == ("segment_out_of_window", 6)
     row = connection_of(tables)
-    assert (row["end"], row["closed_by"], row["close_frame"]) == ("fin", "client", 9)
+    assert (row["ending"], row["closed_by"], row["close_frame"]) == ("fin", "client", 9)
     assert (row["client_missing_bytes"], row["broker_missing_bytes"]) == (0, 0)
 
 
@@ -49,7 +49,7 @@ def test_a_fin_behind_many_lost_bytes_ends_the_stream() -> None:
     talk.send(True, flags=FIN | ACK)
     talk.send(False)
     row = connection_of(tables_of(talk.packets))
-    assert (row["end"], row["closed_by"], row["broker_missing_bytes"]) == ("fin", "broker", 200_000)
+    assert (row["ending"], row["closed_by"], row["broker_missing_bytes"]) == ("fin", "broker", 200_000)
 
 
 @pytest.mark.parametrize("asked_before", [1, 4])
@@ -73,7 +73,7 @@ def test_payload_that_its_sender_never_came_to_is_passed_over(
     (row,) = tables["anomalies"]
     assert (row["name"], row["frame"]) == ("segment_out_of_window", frame)
     row = connection_of(tables)
-    assert (row["end"], row["client_missing_bytes"], row["broker_missing_bytes"]) == ("fin", 0, 0)
+    assert (row["ending"], row["client_missing_bytes"], row["broker_missing_bytes"]) == ("fin", 0, 0)
     assert (row["client_out_of_order"], row["broker_out_of_order"]) == (0, 0)
     assert tables["tcp_events"] == []
 

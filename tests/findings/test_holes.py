@@ -65,7 +65,7 @@ def test_a_broker_that_hangs_up_on_others_does_not_stand_still() -> None:
     calls = [_call(1, 7.8, None, 1), _call(2, 8.5, None, 2), *_quick(10, 0, 8)]
     whole = [_connection(1), _connection(2), _connection(9)]
     closed = [
-        _connection(number, closed_by="broker", end="fin", last_time=round(at * SECOND))
+        _connection(number, closed_by="broker", ending="fin", last_time=round(at * SECOND))
         for number, at in ((3, 8.7), (4, 9.4))
     ]
     assert _stalls(calls, whole) == [2]

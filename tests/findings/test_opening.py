@@ -118,7 +118,7 @@ def test_an_answer_from_another_address_is_named() -> None:
         client_port=50_001,
         broker_address="10.0.0.77",
         syn_retries=None,
-        end="reset",
+        ending="reset",
         closed_by="client",
     )
     (finding,) = judge("unreachable", [asked, answer])
@@ -305,7 +305,7 @@ def test_who_never_answered_is_not_told_from_who_does_not_any_more(
         [unheard(number, number, broker_bytes=7, protocol="kafka") for number in range(9)],
         [unheard(number, number, protocol="tls", client_bytes=99) for number in range(9)],
         [
-            unheard(number, number, end="reset", reset_frame=number, reset_acknowledges=False)
+            unheard(number, number, ending="reset", reset_frame=number, reset_acknowledges=False)
             for number in range(9)
         ],
         [unheard(number, number, protocol="http", client_bytes=9) for number in range(9)],

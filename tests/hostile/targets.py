@@ -55,7 +55,7 @@ def tunnels(seed: int, executions: int, hold: Hold) -> None:
     """Packets in tunnels inside tunnels, in fragments, in copies, of rare links, damaged between them."""
     dice = random.Random(seed)
     found = [[bytes(row.frame) for row in mutate.rows_of(packets_)] for packets_ in seeds.talks().values()]
-    analyzer = seeds.analyzer(limits={"datagrams": dice.choice((1, 3, 64))})
+    analyzer = seeds.analyzer(limits={"ip_reassembly": dice.choice((1, 3, 64))})
     for number in range(executions):
         frames = dice.choice(found)
         start = dice.randrange(max(len(frames) - 12, 1))
@@ -99,7 +99,7 @@ LIMITS: tuple[Mapping[str, int], ...] = (
     {"reorder_bytes": 300, "reorder_segments": 2, "reorder_packets": 1},
     {"reorder_bytes_total": 500, "frame_kept_bytes_total": 3000, "frame_kept_bytes": 900},
     {"connections": 1, "in_flight_requests": 2, "orphan_responses": 1, "orphan_bytes": 20, "topic_ids": 1},
-    {"cells": 30, "request_context_bytes": 10, "resync_bytes": 100, "frame_bytes": 2000},
+    {"message_fields": 30, "request_context_bytes": 10, "resync_bytes": 100, "frame_bytes": 2000},
 )
 """Small limits put the code behind them within reach of small inputs."""
 

@@ -145,7 +145,7 @@ def test_fragments_inside_a_tunnel_are_put_together() -> None:
     rows, told = of_frames(made)
     assert calls(rows, frames=False) == calls(plain, frames=False)
     assert told["packets_tcp"] == facts["packets_tcp"]
-    few, _ = of_frames(made, limits={"datagrams": 1})  # the outer one keeps the only place there is
+    few, _ = of_frames(made, limits={"ip_reassembly": 1})  # the outer one keeps the only place there is
     assert len(few["api_calls"]) < len(plain["api_calls"])
 
 

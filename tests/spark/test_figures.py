@@ -69,7 +69,7 @@ def test_where_figures_tell_all_nothing_is_read_again(
     capture = tmp_path / "small.pcap"
     write(capture, small(), megabytes=3, period_ns=SMALL_PERIOD)
     expected = analyzed(capture)["findings"]
-    for name in ("findings.tables._set_up", "findings.table.figures_of", "spark.judgement._copied"):
+    for name in ("findings.views._set_up", "findings.finding_rows.figures_of", "spark.findings._copy"):
         monkeypatch.setattr(f"kwsniff.{name}", _refuse)
     run(capture, tmp_path / "out")
     assert written(tmp_path / "out")["findings"] == expected

@@ -152,7 +152,7 @@ def test_columns_that_are_new_are_added(form: str, tmp_path: Path, monkeypatch: 
                     part = type(part)(part.table, part.path, part.rows, target.tell())
             return placed(name, place, source, part)
 
-        patch.setattr("kwsniff.spark.store_staging.placed", without)
+        patch.setattr("kwsniff.spark.store_staging.place_part", without)
         run(ONE, output, form)
         assert "acks" not in read(output, form, "api_calls").column_names
     run(OTHER, output, form, "append")

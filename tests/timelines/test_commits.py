@@ -84,18 +84,16 @@ def test_the_greatest_end_told_before_counts(path: Path) -> None:
             and (end := told(row)) is not None
         ]
         end, _, call = max(before)
-        assert end >= commit["committed_offset"]
+        assert end >= commit["requested_offset"]
         age = (answered[commit["call_id"]] - answered[call]) // timedelta(microseconds=1) * 1000
         expected.append(
             {
-                **{
-                    name: commit[name]
-                    for name in ("call_id", "group_id", "topic", "partition", "committed_offset")
-                },
+                **{name: commit[name] for name in ("call_id", "group_id", "topic", "partition")},
+                "committed_offset": commit["requested_offset"],
                 "high_watermark": end,
                 "high_watermark_call_id": call,
                 "high_watermark_age_ns": age,
-                "lag": end - commit["committed_offset"],
+                "lag": end - commit["requested_offset"],
             }
         )
     assert expected
@@ -190,7 +188,7 @@ def test_an_offset_of_several_groups_is_its_groups(tmp_path: Path) -> None:
     request.i8(0).tags()
     call = exchange((9, 8, 1, "admin"), request.data, response.tags().data, Facts())
     rows = analyzed_packets(tmp_path, one_by_one([call]).packets())["partitions"]
-    assert [(row["group_id"], row["committed_offset"]) for row in rows] == [("billing", 5), ("reports", 6)]
+    assert [(row["group_id"], row["requested_offset"]) for row in rows] == [("billing", 5), ("reports", 6)]
 
 
 def test_beyond_the_limit_the_end_told_longest_ago_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,7 +148,7 @@ def test_what_proves_nothing(tmp_path: Path, name: str) -> None:
     assert [twin for _, twin in found] == [None] * len(NO_TWINS[name])
 
 
-@pytest.mark.parametrize("queued_behind", [under(talk(), OUTSIDE), under(talk(77, 88), PROXY, SERVER)])
+@pytest.mark.parametrize("behind", [under(talk(), OUTSIDE), under(talk(77, 88), PROXY, SERVER)])
 def test_not_at_the_same_time(tmp_path: Path, behind: list[bytes]) -> None:
     """An hour later it is another connection, whatever its numbers are."""
     assert twins_in(capture(tmp_path, talk(), behind, behind_ns=3_600 * 10**9)) == [(0, None), (1, None)]

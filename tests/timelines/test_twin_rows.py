@@ -26,7 +26,7 @@ def test_a_third_place_is_as_late_as_the_ways_together() -> None:
 @pytest.mark.parametrize(("ends", "are_twins"), [("fin", False), ("reset", False), ("open", True)])
 def test_streams_that_were_seen_to_their_end_are_equally_long(ends: str, are_twins: bool) -> None:
     """Not where one goes on: with the same messages it may be longer."""
-    one, other = pair(3, 77, end=ends, messages_hash=5)
+    one, other = pair(3, 77, ending=ends, messages_hash=5)
     twins = find_twins(Connections([one, {**other, "client_bytes": 2}]), 10)
     assert bool(twins) == are_twins
     assert find_twins(Connections([one, other]), 10)
