@@ -58,5 +58,5 @@ def test_a_call_that_takes_exactly_the_least_latency_fits(
         path = Path(folder, "api_calls.parquet")
         ((latency,),) = database.execute(f"select quantile_disc(latency_ns, 0.9) from '{path}'").fetchall()  # noqa: S608
     for least in (latency, latency + 1):
-        assert shown(capsys, "--min-latency", f"{least}ns") == calls(folder, f"latency_ns >= {least}")
+        assert shown(capsys, "--where", f"latency >= {least}ns") == calls(folder, f"latency_ns >= {least}")
     assert calls(folder, f"latency_ns >= {latency}") > calls(folder, f"latency_ns > {latency}")

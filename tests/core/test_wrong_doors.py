@@ -7,7 +7,7 @@ import pytest
 from tests.core.hand import ACK, FIN, RST, Talk, connection_of, request, tables_of
 from tests.traffic.hello import client_hello, records, server_hello
 
-TLS = ("tls_hello", "tls_cipher", "tls_alert", "tls_alert_by", "closed_by", "end")
+TLS = ("tls_hello", "tls_cipher", "tls_alert", "tls_alert_by", "closed_by", "ending")
 
 
 def test_a_kafka_request_answered_by_a_tls_alert() -> None:

@@ -40,7 +40,7 @@ def stage(tmp_path: Path) -> Stage:
 # -- requests that no broker takes -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ending", [CLOSING, RESET])
+@pytest.mark.parametrize("end", [CLOSING, RESET])
 @pytest.mark.parametrize(
     ("garbage", "confidence", "words"),
     [
@@ -248,7 +248,7 @@ V2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\2\1\x0a\1\0\x5c\x9c\x40\x23\x84"
 
 
 @pytest.mark.parametrize("header", [V1, V2])
-@pytest.mark.parametrize("ending", [CLOSING, RESET])
+@pytest.mark.parametrize("end", [CLOSING, RESET])
 @pytest.mark.parametrize("neighbour", [True, False])
 def test_a_proxy_header_that_the_broker_does_not_expect(
     tmp_path: Path, header: bytes, end: str, neighbour: bool

@@ -47,7 +47,7 @@ def stage(tmp_path: Path) -> Stage:
         ((HELLO, (alert(112),)), False, "certain", "configuration", "the name kafka.example"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("ending", [CLOSING, RESET, OPEN])
+@pytest.mark.parametrize("end", [CLOSING, RESET, OPEN])
 def test_a_handshake_that_fails(stage: Stage, case: tuple[Any, ...], end: str) -> None:
     """At the same listener another client's handshake completes."""
     said, by_client, confidence, blames, words = case
