@@ -48,6 +48,7 @@ _TITLES = {
     "network": "Network",
     "clients": "Clients",
     "groups": "Groups",
+    "progress": "Progress",
     "transactions": "Transactions",
     "refusals": "Refused requests",
     "doors": "Wrong listener",

@@ -22,6 +22,7 @@ GROUPS: Final = (
     "network",
     "clients",
     "groups",
+    "progress",
     "transactions",
     "refusals",
     "doors",
