@@ -34,7 +34,7 @@ class ClosedFigures:
         if not batch.num_rows:
             return
         groups = Groups(batch, _KIND)
-        counts, resets = groups.counts(), groups.counts(_is(batch["end"], "reset"))
+        counts, resets = groups.counts(), groups.counts(_is(batch["ending"], "reset"))
         greeted: Bits = whole_numbers(cast(batch["tls_hello"], pa.int8()), null=0) == 1
         midway = groups.counts(~greeted & ~valid_rows(batch["tls_cipher"]))
         sums = {name: groups.split(batch[name]) for name in SUMS}
