@@ -70,10 +70,9 @@ class StandingReads:
 
 
 def _hash(columns: tuple[Numbers, ...]) -> Numbers:
-    """A place in the bitmap for each row."""
+    """A place in the bitmap for each row: the highest bits of a sum of products (multiply-shift hashing)."""
     mixed = np.zeros(columns[0].size, np.uint64)
     for values, factor in zip(columns, _FACTORS, strict=True):
-        mixed = (mixed ^ values.astype(np.int64).view(np.uint64)) * np.uint64(factor)
-        mixed ^= mixed >> np.uint64(32)
-    places: Numbers = mixed & np.uint64((1 << _BITS) - 1)
+        mixed += values.astype(np.int64, copy=False).view(np.uint64) * np.uint64(factor)
+    places: Numbers = (mixed >> np.uint64(64 - _BITS)).view(np.int64)
     return places
