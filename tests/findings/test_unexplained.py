@@ -6,10 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from kwsniff.findings.evaluate import evaluate
+from kwsniff.findings.rule import load_rules
+from kwsniff.findings.views import open_folder
+from tests.findings.conftest import TablesOf
+from tests.findings.measured import Recording, recordings
 from tests.findings.stage import SECOND, Stage
 from tests.traffic import messages
 from tests.traffic.tcp import MILLISECOND, Endpoint, Script
 
+RECORDED = {(each.name, each.place): each for each in recordings()}
 BROKER = Endpoint("10.1.0.93", 9094)
 
 
@@ -71,9 +77,44 @@ def _given_up(folder: Path, *, seconds: float, from_client: bool = True) -> Stag
 
 def test_a_client_that_closes_in_vain_after_long_is_said_or_explained(tmp_path: Path) -> None:
     """Whatever it is called: a client that waited for nine seconds was harmed."""
-    found = _said(_given_up(tmp_path, seconds=9))
-    assert found
+    assert _said(_given_up(tmp_path, seconds=9)) != []
 
 
 def test_a_client_that_closes_beside_a_call_is_no_harm(tmp_path: Path) -> None:
     assert _said(_given_up(tmp_path, seconds=1)) == []
+
+
+def _alone(folder: Path) -> list[str]:
+    """Texts of the rule where no other rule explains anything."""
+    rules = [rule for rule in load_rules() if rule.name == "unexplained"]
+    with open_folder(folder) as database:
+        return [each.text for each in evaluate(database, rules=rules)]
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "client", "said"),
+    [
+        ("broker_stalled", "broker", "shop", "Produce"),
+        ("path_dead_gives_up", "client", "py-shop", "without a response"),
+        ("no_sasl_java", "broker", "shop", "Metadata"),
+        ("connection_limit", "broker", "shop", "ApiVersions"),
+        ("not_enough_zookeeper", "broker", "sarama-shop", "NOT_ENOUGH_REPLICAS"),
+        ("backend_down", "client", "till", "without a response"),
+    ],
+)
+def test_harm_that_other_rules_name_is_seen_without_them(
+    name: str, place: str, client: str, said: str, tables_of: TablesOf
+) -> None:
+    """It is how a cause looks that has no rule."""
+    texts = _alone(tables_of(RECORDED[name, place].path))
+    assert any(text.startswith(client) and said in text for text in texts)
+
+
+@pytest.mark.sample(6)
+@pytest.mark.parametrize(
+    "recording", [each for each in RECORDED.values() if not each.cause], ids=lambda each: each.name
+)
+def test_a_healthy_recording_has_no_harm_even_without_other_rules(
+    recording: Recording, tables_of: TablesOf
+) -> None:
+    assert _alone(tables_of(recording.path)) == []
