@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -153,9 +154,12 @@ def _figures(rows: Sequence[Mapping[str, Any]]) -> Figures:
 
 
 def test_figures_of_reads_are_counted_by_hand() -> None:
+    moments = itertools.count(0, 1_000_000)
+
     def row(offset: int | None, size: int, records: int, end: int | None = 1000) -> dict[str, Any]:
         return {
-            "run_id": "run", "call_id": 1, "connection_id": 4, "api_name": "Fetch", "partition": 0,
+            "run_id": "run", "call_id": 1, "time": next(moments), "connection_id": 4,
+            "api_name": "Fetch", "partition": 0,
             "requested_offset": offset, "record_bytes": size, "record_count": records, "high_watermark": end,
         }  # fmt: skip
 
@@ -163,6 +167,7 @@ def test_figures_of_reads_are_counted_by_hand() -> None:
     rows += [row(7, 0, 0), row(None, 0, 0), row(1000, 0, 0), row(8, 90, 0), row(9, 0, 0, end=None)]
     found = _figures(rows).as_dict()
     assert (found["repeated_reads"], found["empty_beyond"]) == (2, 3)
+    assert _figures(rows[:3]).as_dict()["repeated_reads"] == 0  # within two seconds
     added = _figures(rows[:1])
     added.merge(_figures(rows[1:]).state())
     assert added.as_dict()["repeated_reads"] == 2

@@ -1,6 +1,6 @@
 """Reads that may not advance: bounds for the rule about consumers without progress."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -9,6 +9,9 @@ import pyarrow as pa
 from kwsniff.findings.prefilter.dictionaries import Numbers, numbers_of
 
 _BITS: Final = 17
+_LEAST_US: Final = 3_000_000
+"""`seconds` of the rule."""
+_NEVER: Final = 0
 _FACTORS: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
 """Odd numbers whose bits are well mixed: golden ratio, and two primes of xxHash."""
 
@@ -21,12 +24,15 @@ class StandingReads:
     """
 
     OF_PARTITIONS = (
-        "connection_id", "partition", "requested_offset", "high_watermark", "record_bytes", "record_count",
+        "time", "connection_id", "partition", "requested_offset", "high_watermark", "record_bytes",
+        "record_count",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self._empty = 0
         self._delivered = 0
+        self._times: list[int] = []
+        """The first and the last time of a fetch in microseconds; none before there is one."""
         self._marked = np.zeros(1 << _BITS, np.bool_)
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -35,6 +41,8 @@ class StandingReads:
         fetched = np.flatnonzero(ends >= 0)
         if not fetched.size:
             return
+        times = numbers_of(batch, "time", null=_NEVER)[fetched]
+        self._span([int(each) for each in (times.min(), times.max())])
         # A request of a fetch session leaves out an offset that has not changed.
         asked = numbers_of(batch, "requested_offset", null=-1)[fetched]
         records = numbers_of(batch, "record_count", null=1)[fetched]
@@ -53,20 +61,28 @@ class StandingReads:
 
     def figures(self) -> Mapping[str, float]:
         """`empty_beyond`: fetches without a record below the high watermark; `repeated_reads`: deliveries of
-        an offset that the same connection had got before."""
+        an offset that the same connection had got before. Both are 0 where all fetches are too close together
+        for the rule, and too large where one has no time."""
+        if not self._times or self._times[-1] - self._times[0] < _LEAST_US:
+            return {"empty_beyond": 0, "repeated_reads": 0}
         repeated = self._delivered - int(np.count_nonzero(self._marked))
         return {"empty_beyond": self._empty, "repeated_reads": repeated}
 
     def state(self) -> tuple[Any, ...]:
         """What was counted, for `merge`."""
-        return self._empty, self._delivered, np.packbits(self._marked).tobytes()
+        return self._empty, self._delivered, self._times, np.packbits(self._marked).tobytes()
 
     def merge(self, state: tuple[Any, ...]) -> None:
         """Adds what another one counted."""
-        empty, delivered, marked = state
+        empty, delivered, times, marked = state
+        self._span(times)
         self._empty += empty
         self._delivered += delivered
         self._marked |= np.unpackbits(np.frombuffer(marked, np.uint8)).view(np.bool_)
+
+    def _span(self, times: Sequence[int]) -> None:
+        both = sorted((*self._times, *times))
+        self._times = [both[0], both[-1]] if both else []
 
 
 def _hash(columns: tuple[Numbers, ...]) -> Numbers:
