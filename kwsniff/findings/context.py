@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.evaluate import fetch
-from kwsniff.findings.rule import load_gates
+from kwsniff.findings.rule import LAST, load_gates
 from kwsniff.texts import plural
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ _PARTS = ("broker", "network", "queued", "transmission", "replicas")
 
 def describe_checks() -> str:
     """One sentence on the rules."""
-    gates = load_gates()
+    gates = [gate for gate in load_gates() if gate.group != LAST]
     *groups, last = dict.fromkeys(_CHECKED.get(gate.group, gate.group) for gate in gates)
     return f"Checked: {len(gates)} rules on {', '.join(groups)} and {last} (docs/findings.md)."
 

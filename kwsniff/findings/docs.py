@@ -36,6 +36,7 @@ does not fire. `kwsniff explain FINDING` prints what this page says of a finding
   and idleness, advertised addresses, mechanisms, ids that two members share, number of partitions, a
   topic's codec.
 - `capture`: the person who took the capture. Nothing is said about the traffic.
+- `unknown`: the tables show harm, and no rule explains it.
 
 Where a rule can tell two owners apart, it does: a broker that closes on a request too old for it blames the
 client.
@@ -48,11 +49,13 @@ _TITLES = {
     "network": "Network",
     "clients": "Clients",
     "groups": "Groups",
+    "progress": "Progress",
     "transactions": "Transactions",
     "refusals": "Refused requests",
     "doors": "Wrong listener",
     "protocol": "Protocol",
     "capture": "Capture",
+    "rest": "The rest",
     UPGRADE: "Upgrade",
 }
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kwsniff.findings.command import write_command
-from kwsniff.findings.rule import SEVERITIES, Rule, load_rules
+from kwsniff.findings.earlier import show_earlier
+from kwsniff.findings.rule import LAST, SEVERITIES, Rule, load_rules
 from kwsniff.findings.views import keep_small
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def evaluate(
     `total`: nanoseconds that all calls took, where that is known already.
     """
     chosen = load_rules() if rules is None else rules
-    rows, unasked = [], []
+    rows: list[tuple[Rule, Mapping[str, Any]]] = []
+    unasked = []
     try:
         keep_small(database, [rule.query for rule in chosen])
     except Exception as error:
@@ -87,6 +89,8 @@ def evaluate(
             raise
     for rule in chosen:
         try:
+            if rule.group == LAST:
+                show_earlier(database, rows)
             rows += [(rule, row) for row in _rows(database, rule)]
         except Exception as error:
             if not lacks_memory(error):

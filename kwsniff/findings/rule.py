@@ -11,7 +11,8 @@ from typing import Any, Final
 SEVERITIES: Final = ("problem", "warning", "info")
 """Worst first."""
 CONFIDENCES: Final = ("certain", "likely", "possible")
-BLAMES: Final = ("broker", "network", "client", "follower", "configuration", "capture")
+BLAMES: Final = ("broker", "network", "client", "follower", "configuration", "capture", "unknown")
+"""`unknown`: harm that no other rule explains."""
 SUBJECT_KINDS: Final = (
     "broker", "client", "group", "topic", "partition", "transactional_id", "connection", "capture",
 )  # fmt: skip
@@ -22,13 +23,18 @@ GROUPS: Final = (
     "network",
     "clients",
     "groups",
+    "progress",
     "transactions",
     "refusals",
     "doors",
     "protocol",
     "capture",
+    "rest",
 )
 """The folders of rules, in the order of the docs. `kwsniff upgrade` has one of its own."""
+
+LAST: Final = GROUPS[-1]
+"""The folder of the rules that read what the others found, in `earlier_finding` and `earlier_call`."""
 
 UPGRADE: Final = "upgrade"
 """The folder of the rules that only `kwsniff upgrade` evaluates."""

@@ -294,6 +294,7 @@ _DERIVED: Final[Mapping[str, Mapping[str, str]]] = {
         "follower": "the operators of the brokers that replicate",
         "configuration": "the owner of the settings of clients, listeners, quotas or limits",
         "capture": "the person who took the capture",
+        "unknown": "not known: no rule explains the harm",
     },
     "subject_kind": {
         "broker": "address and port of a broker",

@@ -6,9 +6,7 @@ import kwsniff
 from tests.findings.field import Truth, read_truths
 
 OPEN = {
-    "l_stuck_consumer": "no rule finds it yet",
     "nagle_40ms": "no rule finds it yet",
-    "poison_record": "no rule finds it yet",
 }
 """Captures of which the truth is not found yet, and why."""
 

@@ -23,6 +23,7 @@ from kwsniff.findings.prefilter.dictionaries import (
 )
 from kwsniff.findings.prefilter.lags import Lags
 from kwsniff.findings.prefilter.partition_volumes import Plain, Volumes
+from kwsniff.findings.prefilter.standing_reads import StandingReads
 from kwsniff.findings.rule import Rule, load_gates, rules_behind
 from kwsniff.tables.arrays import is_short, texts
 from kwsniff.tables.schema import TABLES
@@ -47,6 +48,7 @@ class Figures:
         self._volumes = Volumes(nameless=nameless)
         self._plain = Plain()
         self._lags = Lags()
+        self._reads = StandingReads()
         self._servers = False
         """Whether some calls are not those of clients."""
         self._unsure = False
@@ -78,7 +80,7 @@ class Figures:
 
     def state(self) -> tuple[Any, ...]:
         """What was counted, for `add_up`: plain values, in bounded memory."""
-        counted = self._pace, self._volumes, self._plain, self._lags
+        counted = self._pace, self._volumes, self._plain, self._lags, self._reads
         sums = {name: int(number) for name, number in self._sums.items()}
         flags = self._servers, self._unsure, self.long_texts
         return sums, self._errors, self._brokers, flags, [each.state() for each in counted]
@@ -94,11 +96,12 @@ class Figures:
         self.long_texts |= long_texts
         for client, broker in brokers.items() if len(self._brokers) <= MOST_CLIENTS else ():
             self._brokers[client] = min(broker, self._brokers.get(client, broker))
-        pace, volumes, plain, lags = counted
+        pace, volumes, plain, lags, reads = counted
         self._pace.merge(pace)
         self._volumes.merge(volumes)
         self._plain.merge(plain)
         self._lags.merge(lags)
+        self._reads.merge(reads)
 
     def add_twins(self, number: int) -> None:
         """Connections that were added before it was known whose twins they are."""
@@ -152,6 +155,7 @@ class Figures:
         """Figure -> number; infinite where only a rule can tell."""
         plain = self._plain.figures(sure=not self.twins)
         found = {**self._sums, **self._pace.figures(), **self._volumes.figures(), **plain}
+        found.update(self._reads.figures())
         # The rule leaves out what servers and twins commit.
         sure = not (self._unsure or self.twins or self._servers)
         found["lag_growth"] = self._lags.growth(sure=sure)
@@ -265,6 +269,7 @@ class Figures:
 
     def _add_partitions(self, batch: pa.RecordBatch) -> None:
         self._volumes.add(batch)
+        self._reads.add(batch)
 
     def _add_leaders(self, batch: pa.RecordBatch) -> None:
         self._volumes.shown.add_leaders(batch)
@@ -365,7 +370,7 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "error_codes": tuple(dict.fromkeys(("error_code", *Pace.OF_ERRORS, "topic", "error_message"))),
     "latencies": ("broker_ns", "queue_wait_ns", "network_ns", "round_trip_ns", "total_ns"),
     "connections": tuple(column.name for column in TABLES["connections"].columns),
-    "partitions": Volumes.OF_PARTITIONS,
+    "partitions": tuple(dict.fromkeys((*Volumes.OF_PARTITIONS, *StandingReads.OF_PARTITIONS))),
     "leaders": ("topic", "partition", "leader"),
     "brokers": ("node_id", "host", "port"),
     "record_batches": Plain.OF_BATCHES,
