@@ -240,7 +240,9 @@ def _behind(name: str, side: str, row: Row) -> float | None:
     """Whether a call names one that it can have waited for."""
     if "queued_behind" not in row:
         return None
-    before = next((call for call in calls(name, side).values() if call["call_id"] == row["queued_behind"]), None)
+    before = next(
+        (call for call in calls(name, side).values() if call["call_id"] == row["queued_behind"]), None
+    )
     right = (
         before is not None
         and before["connection_id"] == row["connection_id"]
