@@ -325,7 +325,7 @@ def test_names_and_keys_are_seen_in_terminals_of_any_size(terminal: tuple[Termin
         seen = screen.shows(*wanted, "kwsniff live  PAUSED  lo", "? help  q quit")
         assert "…" not in seen, seen
     screen.press("?")
-    assert "…" not in screen.shows("q or Ctrl-C", "ending")
+    assert "…" not in screen.shows("q or Ctrl-C", "end")
     client.join()
 
 

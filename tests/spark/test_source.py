@@ -122,11 +122,11 @@ def test_a_filter_that_the_source_took_is_not_evaluated_again(spark: Any, captur
     [
         ({"table": "calls"}, "unknown table 'calls'"),
         ({"limit": "connections"}, "give a name and a whole number"),
-        ({"prot": "9092"}, "no option .prot.; did you mean port"),
+        ({"prot": "9092"}, "unknown option .prot. of the data source; did you mean port"),
         ({"jobs": "0"}, "give a number from 1 to 64"),
         ({"jobs": "all"}, "give a number from 1 to 64"),
         ({"path": "nowhere.pcap"}, "no such file"),
-        ({"path": "nowhere/*.pcap"}, "nothing matches"),
+        ({"path": "nowhere/*.pcap"}, "no file matches"),
     ],
 )
 def test_bad_usage_says_what_is_wrong(spark: Any, capture: Path, options: dict[str, str], words: str) -> None:
@@ -205,9 +205,9 @@ def test_a_table_made_with_create_table_is_read_with_its_options(
 @pytest.mark.parametrize(
     ("made", "words"),
     [
-        ("options (path '{0}', prot '9092')", "no option .prot.; did you mean port"),
+        ("options (path '{0}', prot '9092')", "unknown option .prot. of the data source; did you mean port"),
         ("options (path '{0}', table 'calls')", "unknown table 'calls'"),
-        ("options (port '9092')", "no capture given"),
+        ("options (port '9092')", "no capture was named"),
     ],
 )
 def test_a_table_that_could_not_be_read_is_not_created(
