@@ -15,7 +15,7 @@ from libc.string cimport memcpy, memmove, memset
 from kwsniff.core.bytes.cursor cimport Cursor, cursor_over
 from kwsniff.core.wire.engine cimport free_tape, program_ops, run_program
 from kwsniff.core.wire.facts cimport Facts, free_facts, gather_facts
-from kwsniff.core.bytes.span cimport make_octets
+from kwsniff.core.bytes.span cimport make_span
 from kwsniff.core.wire.records cimport BATCH_OK, Batch, check_batch, next_batch
 from kwsniff.core.wire.tape cimport *
 from kwsniff.core.wire.topic_ids cimport TopicIds, free_topic_ids, start_topic_ids
@@ -230,7 +230,7 @@ cdef int run_one(Engine* engine, Dice* dice, const uint8_t* code, size_t code_si
     status = run_program(ops, num_ops, exact, size, &engine.tape, MAX_CELLS, (size & 1) == 0, &stop)
     broken = check_tape(ops, num_ops, &engine.tape, size, status, &stop)
     if broken == 0:
-        gather_facts(&engine.facts, ops, &engine.tape, make_octets(exact, size), &engine.topic_ids)
+        gather_facts(&engine.facts, ops, &engine.tape, make_span(exact, size), &engine.topic_ids)
     free(exact)
     free(program)
     return broken
