@@ -10,7 +10,7 @@ from kwsniff.address_space import are_bounded, demand
 if TYPE_CHECKING:
     import duckdb
 
-_ADDRESSES: Final = 100_000_000
+_ADDRESSES: Final = 200_000_000
 """Bytes for DuckDB's code and threads, and for what the C library loads for them. Where these are refused
 some, the process ends, not the query."""
 
