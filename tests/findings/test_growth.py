@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import kwsniff
+from kwsniff.findings.earlier import show_earlier
 from kwsniff.findings.rule import Rule, load_rules
 from kwsniff.findings.views import READ, keep_small, open_tables
 from tests.perf.findings import repeated
@@ -47,6 +48,7 @@ def _handed_on(tables: dict[str, pa.Table], profile: Path) -> dict[str, int]:
     handed = {}
     with open_tables(tables, [rule.query for rule in rules]) as database:
         keep_small(database, [rule.query for rule in rules])
+        show_earlier(database, [])
         database.execute(f"set enable_profiling = 'json'; set profiling_output = '{profile}'")
         for rule in rules:
             database.execute(f"select count(*) from ({rule.query})", _floors(rule)).fetchall()  # noqa: S608
@@ -97,6 +99,7 @@ _OF_FEW = {
     "producer_fenced": "clients of one transactional id",
     "metadata_storm": "a client's sums",
     "path_mtu": "the largest packet of one side that got through to the other",
+    "unexplained": "the findings of other rules; the calls of one client to one broker",
 }
 
 
@@ -121,6 +124,7 @@ def test_no_rule_joins_many_by_an_inequality() -> None:
         # Without these it sees that there are no rows, and has no plan.
         database.execute("set disabled_optimizers = 'empty_result_pullup, statistics_propagation'")
         keep_small(database, [rule.query for rule in rules])
+        show_earlier(database, [])
         for rule in rules:
             floors = _floors(rule)
             ((_, plan),) = database.execute(f"explain (format json) {rule.query}", floors).fetchall()
