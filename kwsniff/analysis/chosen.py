@@ -20,7 +20,7 @@ def chosen_tables(tables: str | Sequence[str] | None, *, some_calls: bool = Fals
     tables = (tables,) if isinstance(tables, str) else tables
     unknown = [name for name in tables if name not in TABLES]
     if unknown:
-        raise UsageError(f"there is no table {unknown[0]!r}; {suggest(unknown[0], TABLES)}")
+        raise UsageError(f"unknown table {unknown[0]!r}; {suggest(unknown[0], TABLES)}")
     if some_calls and (others := [name for name in tables if name not in TABLES_OF_CALLS]):
         raise UsageError(
             f"{others[0]} is not made of chosen calls: it tells what many calls do together; "

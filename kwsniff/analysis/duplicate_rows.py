@@ -22,10 +22,10 @@ def twins_among(
     """Of the table of connections, written or in memory; nothing more can be written to it. `places`: as for
     find_twins."""
     if writer is None:
-        return find_twins(partial(_keep, batches["connections"]), most, places)
+        return find_twins(partial(_select_columns, batches["connections"]), most, places)
     path = writer.complete(["connections"])["connections"]
     with pq.ParquetFile(path) as file:
-        return find_twins(partial(_write, file), most, places)
+        return find_twins(partial(_read_columns, file), most, places)
 
 
 def mark_late(
@@ -49,11 +49,11 @@ def move_repeated(captures: Sequence[CaptureRow], twins: Twins) -> None:
         row["captured_twice_bytes"] += moved
 
 
-def _keep(batches: Sequence[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _select_columns(batches: Sequence[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     return (batch.select(list(columns)) for batch in batches)
 
 
-def _write(file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _read_columns(file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     found: Iterator[pa.RecordBatch] = file.iter_batches(columns=list(columns), use_threads=False)
     return found
 

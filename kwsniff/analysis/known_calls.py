@@ -189,7 +189,7 @@ def _bounds(
     named = sorted(PurePath(name).name for name in captures)
     if made_of != named:
         raise UsageError(
-            f"{os.fspath(folder)}: was made of {_list_all(made_of)}, not of {_list_all(named)}; "
+            f"{os.fspath(folder)}: was made of {_join_names(made_of)}, not of {_join_names(named)}; "
             "name the same captures"
         )
     if not told["first_time"] or not told["last_time"]:
@@ -197,7 +197,7 @@ def _bounds(
     return Span(min(told["first_time"]) * _MICROSECOND, max(told["last_time"]) * _MICROSECOND)
 
 
-def _list_all(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     shown = ", ".join(names[:3]) or "nothing"
     return f"{shown} and {len(names) - 3:,} more" if len(names) > 3 else shown
 

@@ -61,7 +61,7 @@ class Analysis(Tables):
         if name not in self._chosen:
             known = "was not asked for" if name in TABLES else "does not exist"
             raise UsageError(f"table {name!r} {known}; there are {', '.join(self._chosen)}")
-        return self._keep(name)
+        return self._load_once(name)
 
     def rows(self, name: str) -> int:
         """How many rows a table has."""
@@ -74,7 +74,7 @@ class Analysis(Tables):
         names = [str(row["capture"]) for row in self._summary.captures]
         return names[0] if len(names) == 1 else f"{len(names)} captures"
 
-    def _keep(self, name: str) -> pa.Table:
+    def _load_once(self, name: str) -> pa.Table:
         if name not in self._tables:
             self._tables[name] = self._load(name)
         return self._tables[name]
@@ -84,7 +84,7 @@ class Analysis(Tables):
             # Not read_table: that would make columns of directory names such as day=1.
             return pq.ParquetFile(self.paths[name]).read()
         if name == "findings":
-            return find_in_memory(self._keep, self.run_id)
+            return find_in_memory(self._load_once, self.run_id)
         batches = [add_run_id(name, batch, self.run_id) for batch in self._batches.pop(name, [])]
         coded = pa.Table.from_batches(batches, stored_schema(TABLES[name]))
         plain = coded.cast(arrow_schema(TABLES[name]))

@@ -82,7 +82,7 @@ def _explain(catalog: "Catalog", subject: str, which: str | None) -> Answer:
         return _list(catalog, subject)
     found = [*_protocol_matches(catalog, subject), *explain_name(subject), *_list_matches(subject)]
     if not found:
-        raise UsageError(f"unknown name '{subject}'{_near(subject, _look_up(catalog))}")
+        raise UsageError(f"unknown name '{subject}'{_near(subject, _list_names(catalog))}")
     if len(found) == 1 and found[0].kind in ("api", "schema"):
         return found[0].facts, found[0].lines
     return _all_of(found)
@@ -144,7 +144,7 @@ def _list_matches(subject: str) -> "Iterator[Match]":
         yield Match("list", {subject: [name for name, _ in listed]}, tuple(lines))
 
 
-def _look_up(catalog: "Catalog") -> list[str]:
+def _list_names(catalog: "Catalog") -> list[str]:
     """Every name, in the order in which the nearest ones are chosen."""
     apis = [each.name for each in catalog.apis.values()]
     errors = [error.name for error in catalog.errors.values()]

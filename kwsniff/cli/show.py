@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
             selection=selection,
         )
         if args.tables is None
-        else _store(args, filter_, ports, limits)
+        else _open_stored(args, filter_, ports, limits)
     )
     sides = (("request",) if args.request_only else ()) + (("response",) if args.response_only else ())
     drawing = Drawing(
@@ -153,7 +153,7 @@ def _selection(filter_: "Filter | None") -> "Selection | None":
     return FilteredCalls(filter_)
 
 
-def _store(
+def _open_stored(
     args: argparse.Namespace, filter_: "Filter | None", ports: Sequence[int], limits: Limits
 ) -> "StoredCalls":
     from kwsniff.analysis.stored_calls import StoredCalls

@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     with page_file(args) as file, open_inputs(args.inputs, args) as (database, files, capture, tables, read):
         rules = figures_of(files).worth_asking()
         findings = evaluate(database, capture=capture, tables=tables, rules=rules)
-        told = _describe(database, findings, None if capture == "CAPTURE" else shlex.join(args.inputs), args)
+        told = _prepare(database, findings, None if capture == "CAPTURE" else shlex.join(args.inputs), args)
         if file is not None:
             from kwsniff.report.report import write_report
 
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     return int(not read or any(each.severity == "problem" for each in findings))
 
 
-def _describe(
+def _prepare(
     database: "duckdb.DuckDBPyConnection",
     findings: Sequence["Finding"],
     captures: str | None,

@@ -58,7 +58,7 @@ def screen_lines(told: Told, width: int, height: int) -> list[str]:
     whole = list(all_lines(told, width))
     if _height(whole, width) <= room:
         return whole
-    last = ["", *_see(told.not_seen[:1], width), _MORE]
+    last = ["", *_list_unseen(told.not_seen[:1], width), _MORE]
     room -= _height([*head, *last], width)
     body, left = _fit(told, width, room)
     room -= _height(body, width)
@@ -129,7 +129,7 @@ def all_lines(told: Told, width: int) -> Iterator[str]:
         yield from _errors(grid, width, _MOST_ERRORS)
     yield from _slowest(told.slowest, width)
     yield ""
-    yield from _see(told.not_seen, width)
+    yield from _list_unseen(told.not_seen, width)
 
 
 def _firsts(findings: Sequence["Finding"]) -> list["Finding"]:
@@ -179,7 +179,7 @@ def _notes(told: Told, width: int) -> Iterator[str]:
             yield from _wrap(finding.text, width, "- ")
 
 
-def _see(sentences: Sequence[str], width: int) -> Iterator[str]:
+def _list_unseen(sentences: Sequence[str], width: int) -> Iterator[str]:
     yield "Limits of this capture:"
     for sentence in sentences:
         yield from _wrap(sentence, width, "- ")

@@ -203,7 +203,7 @@ cdef class Analyzer:
             self.context.topic_ids.packet = self.streams.place
 
     def __dealloc__(self):
-        # Dialogs of connections that were never finished go with their rows unwritten. Nothing may be decoded here:
+        # Calls of connections that were never finished go with their rows unwritten. Nothing may be decoded here:
         # the collector of cycles has taken the programs already.
         if self.streams.buckets != NULL:
             self.streams.sink.context = &self.context

@@ -52,7 +52,7 @@ class Filter:
     @property
     def columns(self) -> frozenset[str]:
         """Columns of api_calls that decide."""
-        return frozenset(_store(each.column) for each in _conditions(self.node))
+        return frozenset(_find_column(each.column) for each in _conditions(self.node))
 
     @property
     def asks_errors(self) -> bool:
@@ -111,7 +111,7 @@ def among(column: str, numbers: Iterable[int]) -> Filter:
     return Filter(NumberCondition(column, "=", values), f"{column} in (...)")
 
 
-def _store(column: str) -> str:
+def _find_column(column: str) -> str:
     return "error_count" if column == ERROR else column
 
 
@@ -142,7 +142,7 @@ def _truth(node: Node, calls: pa.RecordBatch, failed: Failed | None, unknown: Co
         return Truth(every, some) if node.all else Truth(some, every)
     if node.column in unknown:
         return anything(calls.num_rows)
-    return node.over(calls[_store(node.column)], calls, failed)
+    return node.over(calls[_find_column(node.column)], calls, failed)
 
 
 def _possible(node: Node, facts: Mapping[str, Any]) -> tuple[bool, bool]:

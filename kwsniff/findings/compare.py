@@ -171,7 +171,7 @@ def _times(before: Groups, after: Groups, *, parts_of_one: bool) -> Iterator[Dif
             if weight == _ALONE and key[0] == "broker" == _OWNERS[f"{part}_ms"]:
                 weight = 1 - (1 - _ALONE) * _lean(part, before, after, everything[part])
             if parts_of_one:
-                weight = _enrich(key, before, after, calls)
+                weight = _measure_excess(key, before, after, calls)
             yield _difference(
                 key, f"{part}_ms", pair, 1e6, pair.excess / max(total, pair.excess), weight=weight
             )
@@ -269,7 +269,7 @@ def _lean(part: str, before: Groups, after: Groups, everything: _Pair) -> float:
     return max((apart for apart in found if apart is not None), default=0.0)
 
 
-def _enrich(key: tuple[str, str], before: Groups, after: Groups, calls: Sequence[int]) -> float:
+def _measure_excess(key: tuple[str, str], before: Groups, after: Groups, calls: Sequence[int]) -> float:
     """How much more of the slow calls than of the others are the subject's: 0 where it is as much."""
     shares = [
         sum(row["timed"] for row in side.get(key, {}).values()) / max(number, 1)

@@ -79,13 +79,13 @@ def _cause(code: int, name: str, block: Mapping[str, str], file: str, number: in
         name=name,
         cause=block["cause"],
         do=block["do"],
-        settings={side: _list_all(block[side]) for side in SIDES if side in block},
+        settings={side: _split_names(block[side]) for side in SIDES if side in block},
         asked=(column, what) if column else None,
         owner=owner,
         passes_s=None if passes is None else int(passes),
-        findings=_list_all(block.get("finding", "")),
+        findings=_split_names(block.get("finding", "")),
     )
 
 
-def _list_all(text: str) -> tuple[str, ...]:
+def _split_names(text: str) -> tuple[str, ...]:
     return tuple(each.strip() for each in text.split(",") if each.strip())

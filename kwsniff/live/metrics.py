@@ -203,10 +203,10 @@ class Metrics:
         ):  # fmt: skip
             groups = Groups(batch, (column,))
             for name, taken in parts:
-                for (value,), each in zip(groups.labels(), groups.split(_look_up(taken)), strict=True):
+                for (value,), each in zip(groups.labels(), groups.split(_as_array(taken)), strict=True):
                     series.time(name, each, value)
         groups = Groups(batch, ("broker_address", "broker_port"))
-        for party, each in zip(groups.labels(), groups.split(_look_up(times.broker)), strict=True):
+        for party, each in zip(groups.labels(), groups.split(_as_array(times.broker)), strict=True):
             series.time("broker_seconds", each, endpoint(*party))
         self._add_traffic(batch)
         rows, places, words = topics_of(batch)
@@ -300,5 +300,5 @@ class Metrics:
             self._series.level("process_open_fds", len(list(Path("/proc/self/fd").iterdir())))
 
 
-def _look_up(taken: Numbers) -> pa.Array:
+def _as_array(taken: Numbers) -> pa.Array:
     return numbers(pa.int64(), taken, taken >= 0)

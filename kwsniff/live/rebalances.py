@@ -119,7 +119,11 @@ class Rebalancing:
             return None
         here = {_name(wait.member, wait.client_id) for wait in chosen}
         return UnderWay(
-            group_id, since, JOIN if joins else SYNC, _show(here), _show(set(known) - here) if known else ()
+            group_id,
+            since,
+            JOIN if joins else SYNC,
+            _shorten_names(here),
+            _shorten_names(set(known) - here) if known else (),
         )
 
     def _add_calls(self, batch: pa.RecordBatch) -> None:
@@ -174,6 +178,6 @@ def _name(member: str | None, client: str | None) -> str:
     return (member or client or "")[:256]
 
 
-def _show(names: set[str]) -> tuple[str, ...]:
+def _shorten_names(names: set[str]) -> tuple[str, ...]:
     """Sorted, without the unique suffixes that brokers add to member names."""
     return tuple(sorted(_UUID.sub("", name) or name for name in names))

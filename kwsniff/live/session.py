@@ -171,7 +171,7 @@ class Session:
     def find_watermark(self) -> int | None:
         """The capture's clock: all packets before this time (nanoseconds since the epoch) have been read."""
         with self._turn:
-            return self._reach()
+            return self._read_watermark()
 
     @property
     def begun(self) -> int | None:
@@ -184,7 +184,7 @@ class Session:
         """The same, also after the end."""
         return self._first_time if self._finished else self.begun
 
-    def _reach(self) -> int | None:
+    def _read_watermark(self) -> int | None:
         if not self._finished:
             silent_ns = time.monotonic_ns() - self._heard_ns
             self._clock = self.source.find_watermark(self._bytes, self._analyzer.times[1], silent_ns)
@@ -193,7 +193,7 @@ class Session:
     def find_overdue(self) -> Owed:
         """Overdue responses, and calls that wait for their group."""
         with self._turn:
-            now = self._reach() or 0
+            now = self._read_watermark() or 0
             grace = grace_of(self.source.delay_ns)
             rows = [] if self._finished else self._analyzer.waits(now - grace, self._joins, MOST_OWED)
             names = self._analyzer.late_topics() if rows else {}
@@ -207,7 +207,7 @@ class Session:
     def progress(self) -> Progress:
         """Current figures, including those of the tool if it reports them."""
         with self._turn:
-            now = self._reach()
+            now = self._read_watermark()
             if not self._finished:
                 self._late.look()  # even without further packets
             waiting, oldest = (0, None) if self._finished else self._analyzer.waiting()

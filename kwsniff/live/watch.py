@@ -62,8 +62,8 @@ class Held:
             "blames": found.blames,
             "subject_kind": found.subject_kind,
             "subject": found.subject,
-            "since": _describe(self.since),
-            "last_time": _describe(found.last_time),
+            "since": _format_time(self.since),
+            "last_time": _format_time(found.last_time),
             "value": found.value,
             "expected": found.expected,
             "unit": found.unit,
@@ -139,7 +139,9 @@ class Watch:
 
     def add(self, batches: Batches) -> None:
         """Rows of one interval."""
-        kept = {name: _narrow(batch) for name, batch in batches.items() if name in READ and batch.num_rows}
+        kept = {
+            name: _add_columns(batch) for name, batch in batches.items() if name in READ and batch.num_rows
+        }
         if kept:
             rows = sum(batch.num_rows for batch in kept.values())
             size = sum(batch.nbytes for batch in kept.values())
@@ -204,7 +206,7 @@ class Watch:
         for batches in (*(step.batches for step in steps), unfinished):
             for name, batch in batches.items():
                 if name in READ and batch.num_rows:
-                    parts.setdefault(name, []).append(_narrow(batch))
+                    parts.setdefault(name, []).append(_add_columns(batch))
         figures = Figures()
         for name, each in parts.items():
             for batch in each:
@@ -258,7 +260,7 @@ def _columns() -> frozenset[str]:
     return frozenset(counted | columns_named(rule.query for rule in load_rules()))
 
 
-def _narrow(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _add_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Adds the columns that rules read."""
     return batch.select([name for name in batch.schema.names if name in _columns()])
 
@@ -284,5 +286,5 @@ def _errors() -> type[Exception]:
     return Error
 
 
-def _describe(moment: datetime | None) -> str | None:
+def _format_time(moment: datetime | None) -> str | None:
     return None if moment is None else moment.astimezone(UTC).isoformat()

@@ -27,18 +27,18 @@ class _Written(io.FileIO):
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise _refuse(self._place, error) from error
+            raise _explain_error(self._place, error) from error
 
 
 def _open(path: Path, mode: str, place: Path, *, binary: bool) -> IO[Any]:
     try:
         file: Any = io.BufferedWriter(_Written(path, f"{mode}b", place))
     except OSError as error:
-        raise _refuse(place, error) from error
+        raise _explain_error(place, error) from error
     return file if binary else io.TextIOWrapper(file, encoding="utf-8", newline="\n")
 
 
-def _refuse(place: Path, error: OSError) -> OutputError:
+def _explain_error(place: Path, error: OSError) -> OutputError:
     return OutputError(f"{place}: cannot write: {error.strerror or error}")
 
 
@@ -70,7 +70,7 @@ def draft(path: str | os.PathLike[str], *, binary: bool = False) -> Iterator[IO[
             file.close()
             hidden.replace(place)
         except OSError as error:
-            raise _refuse(place, error) from error
+            raise _explain_error(place, error) from error
     finally:
         _discard(file, hidden)
 
@@ -87,7 +87,7 @@ def _through(place: Path, binary: bool) -> Iterator[IO[Any]]:
     try:
         file.close()
     except OSError as error:
-        raise _refuse(place, error) from error
+        raise _explain_error(place, error) from error
 
 
 def _discard(file: IO[Any], hidden: Path) -> None:

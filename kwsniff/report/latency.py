@@ -67,7 +67,7 @@ def make_latency(
         else "No complete calls.",
     )
     links = [
-        (f"{_say(each)}, {zone.between(each.first_time, each.last_time)}", f"finding-{place}")
+        (f"{_label(each)}, {zone.between(each.first_time, each.last_time)}", f"finding-{place}")
         for place, each in stalls
     ]
     return Section(
@@ -80,7 +80,7 @@ def make_latency(
     )
 
 
-def _say(finding: Finding) -> str:
+def _label(finding: Finding) -> str:
     return f"{finding.finding} {clean(finding.subject)}"
 
 

@@ -178,7 +178,7 @@ def _row(row: Mapping[str, Any], commands: Commands, zone: Zone) -> list[Cell]:
         number(row["took_ns"], in_time(row["took_ns"])),
         text(_where(row)),
         text(_outcome(row)),
-        text(_list_all(frames_of(row))),
+        text(_format_frames(frames_of(row))),
         code(commands.show(row["call_id"])),
         code(commands.filter(frames_of(row), row["client_port"])),
     ]
@@ -204,6 +204,6 @@ def _outcome(row: Mapping[str, Any]) -> str:
     return f"{said}: {row['reason'].replace('_', ' ')}" if row["reason"] else said
 
 
-def _list_all(frames: Iterable[tuple[int | None, int | None]]) -> str:
+def _format_frames(frames: Iterable[tuple[int | None, int | None]]) -> str:
     pairs = [(first, last) for first, last in frames if first is not None]
     return ", ".join(f"{first}" if last in (None, first) else f"{first} to {last}" for first, last in pairs)

@@ -43,7 +43,7 @@ def make_topology(database: "duckdb.DuckDBPyConnection") -> Section:
     rows = fetch(database, _EDGES, {"most": _MOST})
     if not rows:
         return Section(name="map", title="Clients and brokers", says=("No connections.",))
-    lefts, rights = {_describe_rest(row) for row in rows}, {row["broker"] for row in rows}
+    lefts, rights = {_label_client(row) for row in rows}, {row["broker"] for row in rows}
     label = f"{plural(len(lefts), 'client')} and {plural(len(rights), 'broker')}."
     left = rows[0]["edges"] - len(rows)
     return Section(
@@ -66,7 +66,7 @@ def make_topology(database: "duckdb.DuckDBPyConnection") -> Section:
     )
 
 
-def _describe_rest(row: Mapping[str, Any]) -> str:
+def _label_client(row: Mapping[str, Any]) -> str:
     client, address = row["client"] or "", row["client_address"]
     return str(address) if client == address else f"{client} {address}"
 
@@ -90,7 +90,7 @@ def _map(rows: Sequence[Mapping[str, Any]]) -> Any:
     from bokeh.models import FixedTicker, LinearAxis
     from bokeh.plotting import figure
 
-    lefts = list(dict.fromkeys(_describe_rest(row) for row in rows))
+    lefts = list(dict.fromkeys(_label_client(row) for row in rows))
     rights = list(dict.fromkeys(row["broker"] for row in rows))
     tall = max(len(lefts), len(rights))
     left, right = _heights(lefts, tall), _heights(rights, tall)
@@ -135,13 +135,13 @@ def _draw_edges(
         line_alpha=0.8,
         source={
             "x0": [0] * len(rows),
-            "y0": [left[_describe_rest(row)] for row in rows],
+            "y0": [left[_label_client(row)] for row in rows],
             "x1": [1] * len(rows),
             "y1": [right[row["broker"]] for row in rows],
             "colour": [_colour(row) for row in rows],
             "dash": ["dashed" if row["refused"] else "solid" for row in rows],
             "wide": [1.5 + math.log10(1 + row["calls"]) for row in rows],
-            "who": [clean(_describe_rest(row)) for row in rows],
+            "who": [clean(_label_client(row)) for row in rows],
             "broker": [row["broker"] for row in rows],
             "calls": [f"{row['calls']:,} on {row['connections']:,} connections" for row in rows],
             "far": [in_time(row["round_trip_ns"]) or "not seen" for row in rows],

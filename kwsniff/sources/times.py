@@ -141,7 +141,7 @@ class TimeRange:
         if first and second and first.kind == second.kind and first.kind != "time_of_day":
             sign = -1 if first.kind == "before" else 1
             if sign * first.nanoseconds >= sign * second.nanoseconds:
-                raise self._turn()
+                raise self._explain_order()
 
     def __bool__(self) -> bool:
         return self._asked != (None, None)
@@ -156,7 +156,7 @@ class TimeRange:
             None if moment is None else moment.resolve(first, last) for moment in self._asked
         )
         if self.since is not None and self.until is not None and self.since >= self.until:
-            raise self._turn()
+            raise self._explain_order()
 
     def take(self, facts: Mapping[str, Any]) -> None:
         """Takes the facts from closing a capture."""
@@ -177,7 +177,7 @@ class TimeRange:
         span = zone.between(min(self._times), max(self._times))
         return f"no packets {' and '.join(asked)}; the captures cover {span}"
 
-    def _turn(self) -> UsageError:
+    def _explain_order(self) -> UsageError:
         since, until = (moment.said for moment in self._asked if moment)
         return UsageError(f"since {since} is not before until {until}")
 

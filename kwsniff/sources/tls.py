@@ -100,10 +100,10 @@ class Secrets:
         client_random, _, cipher, version, *_ = hellos
         if version is None or cipher is None or self._told.no_library:
             return None
-        known = self._look_up(hellos)
+        known = self._find_secrets(hellos)
         if not known and self.may_come and self._may_look():
             self.read_on()
-            known = self._look_up(hellos)
+            known = self._find_secrets(hellos)
         if not known:
             return None
         self._claimed.add(client_random)
@@ -113,7 +113,7 @@ class Secrets:
             return None
         if version >= TLS_1_3:
             secret = known.get((_DATA if epoch else _HANDSHAKE) + side)
-            return parts_of_1_3(suite, self._update(secret, epoch, suite)) if secret else None
+            return parts_of_1_3(suite, self._derive_secret(secret, epoch, suite)) if secret else None
         return _from_master(suite, known.get(_MASTER), hellos, side)
 
     def guess(self, hellos: Hellos, sides: Sequence[int], claimed: bytes | None = None) -> list[Guess]:
@@ -138,7 +138,7 @@ class Secrets:
                     found += [(random, cipher, version, side, 1, parts)] if parts else []
         return found
 
-    def _look_up(self, hellos: Hellos) -> dict[int, bytes]:
+    def _find_secrets(self, hellos: Hellos) -> dict[int, bytes]:
         """Secrets of a session; for a resumed TLS 1.2 session, those of the original one."""
         client_random, _, _, version, _, session_id, shown, given, resumed = hellos
         origin = client_random
@@ -155,7 +155,7 @@ class Secrets:
                 self._origins.pop(next(iter(self._origins)))
         return known or (self.sessions.secrets(session_id) if session_id else {})
 
-    def _update(self, first: bytes, epoch: int, suite: Suite) -> bytes:
+    def _derive_secret(self, first: bytes, epoch: int, suite: Suite) -> bytes:
         """The secret of this epoch, derived from the first data epoch: in one step if the previous epoch was
         requested, so that many key updates cost no more than one step each."""
         start = next((each for each in (epoch, epoch - 1) if (first, each) in self._updates), 1)

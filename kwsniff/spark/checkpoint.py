@@ -66,7 +66,7 @@ def load_record(path: Path) -> Record:
         version = found.get("version")
         record = Record(**found) if version == _VERSION else None
     except (ValueError, TypeError, AttributeError) as error:
-        raise _damaged_error(path) from error
+        raise _explain_damage(path) from error
     if record is None:
         raise UsageError(
             f"{path.parent.parent} belongs to another version of kwsniff; choose another folder with -o"
@@ -90,7 +90,7 @@ def load_timelines(path: Path | None, catalog: Catalog) -> Timelines:
                 raise ValueError
             timelines.resume(load(data[_CHECK_BYTES:]))
         except (ValueError, TypeError) as error:
-            raise _damaged_error(path) from error
+            raise _explain_damage(path) from error
     return timelines
 
 
@@ -116,5 +116,5 @@ def _check_sum(data: bytes) -> bytes:
     return blake2b(data, digest_size=_CHECK_BYTES).digest()
 
 
-def _damaged_error(path: Path) -> OutputError:
+def _explain_damage(path: Path) -> OutputError:
     return OutputError(f"{path} is damaged or not kwsniff's; restart with another folder, given with -o")

@@ -50,7 +50,7 @@ class Claim:
         except BaseException:
             self.close()
             raise
-        raise self._take()
+        raise self._explain_taken()
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -81,7 +81,7 @@ class Claim:
         until = time.monotonic() + PATIENCE_S
         while others and time.monotonic() < until:
             if any(_state(text) == _WRITES and seen[path] != text for path, text in others.items()):
-                raise self._take()
+                raise self._explain_taken()
             if any(seen.get(path) != text for path, text in others.items()):
                 return False
             time.sleep(_LOOK_S)
@@ -118,7 +118,7 @@ class Claim:
             self._beats += 1
             self._place.write_text(self._path, json.dumps({"state": self._state, "beat": self._beats}))
 
-    def _take(self) -> OutputError:
+    def _explain_taken(self) -> OutputError:
         return OutputError(
             f"{self._place.root}: another kwsniff is writing there; "
             "wait for it or choose another folder with -o"

@@ -173,7 +173,7 @@ def chosen_tables(tables: str | Sequence[str] | None) -> frozenset[str]:
     tables = (tables,) if isinstance(tables, str) else tables
     unknown = [name for name in tables or () if name not in ALL_TABLES]
     if unknown:
-        raise UsageError(f"there is no table {unknown[0]!r}; {suggest(unknown[0], ALL_TABLES)}")
+        raise UsageError(f"unknown table {unknown[0]!r}; {suggest(unknown[0], ALL_TABLES)}")
     return frozenset(ALL_TABLES if tables is None else tables)
 
 

@@ -71,7 +71,7 @@ class CaptureSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of these columns; one that takes filters only on request: Spark may refuse it."""
         # By default Spark fails with a reader that takes filters, whatever the query.
-        options = _carry(schema) | {name.lower(): value for name, value in self.options.items()}
+        options = _pack_options(schema) | {name.lower(): value for name, value in self.options.items()}
         takes_filters = str(options.get("pushdown", "false")).lower() in _TRUE
         if takes_filters and not hasattr(datasource, "Filter"):
             raise UsageError(
@@ -214,7 +214,7 @@ def _carrying(schema: "pa.Schema", options: Mapping[str, str]) -> StructType:
     )
 
 
-def _carry(schema: StructType) -> dict[str, str]:
+def _pack_options(schema: StructType) -> dict[str, str]:
     """The options of the table that this is the schema of."""
     for field in schema.fields:
         if _CARRIED in field.metadata:

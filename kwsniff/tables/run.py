@@ -37,7 +37,7 @@ def add_run_id(table: str, rows: pa.RecordBatch, run_id: str) -> pa.RecordBatch:
     """Converts rows from the table's coded schema to its stored schema, with the id of their run."""
     codes = pa.Array.from_buffers(pa.int8(), rows.num_rows, [None, _zeroes(rows.num_rows)])
     column = pa.DictionaryArray.from_arrays(codes, _word(run_id), safe=False)
-    return pa.RecordBatch.from_arrays([*rows.columns, column], schema=_store(table))
+    return pa.RecordBatch.from_arrays([*rows.columns, column], schema=_find_schema(table))
 
 
 def _zeroes(num: int) -> pa.Buffer:
@@ -50,5 +50,5 @@ def _word(run_id: str) -> pa.StringArray:
 
 
 @cache
-def _store(table: str) -> pa.Schema:
+def _find_schema(table: str) -> pa.Schema:
     return stored_schema(TABLES[table])

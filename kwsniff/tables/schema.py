@@ -106,14 +106,16 @@ def coded_schema(table: TableSchema) -> "pa.Schema":
     """
     import pyarrow as pa
 
-    return pa.schema([(column.name, _encode(column)) for column in table.own])
+    return pa.schema([(column.name, _encode_type(column)) for column in table.own])
 
 
 def stored_schema(table: TableSchema) -> "pa.Schema":
     """The same with the run's column, for rows that leave the run; see run.py."""
     import pyarrow as pa
 
-    return pa.schema([(column.name, _encode(column)) for column in table.columns], for_pandas(table.columns))
+    return pa.schema(
+        [(column.name, _encode_type(column)) for column in table.columns], for_pandas(table.columns)
+    )
 
 
 def for_pandas(columns: Sequence[Column]) -> dict[str, str]:
@@ -161,7 +163,7 @@ def _plain(column: Column) -> "pa.DataType":
     return types[column.type]
 
 
-def _encode(column: Column) -> "pa.DataType":
+def _encode_type(column: Column) -> "pa.DataType":
     import pyarrow as pa
 
     if column.type == "string":

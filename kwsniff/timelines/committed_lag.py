@@ -93,7 +93,7 @@ class Commits:
             end = int(np.searchsorted(places, each.place))
             self._take(offsets.slice(begin, end - begin))
             begin = end
-            self._name(each)
+            self._add_name(each)
         self._take(offsets.slice(begin))
 
     def note(self, offsets: pa.RecordBatch) -> list[Place]:
@@ -111,7 +111,7 @@ class Commits:
     def begin(self, ends: Mapping[Place, End], news: Sequence[News]) -> None:
         """Continues from the states of others: their partitions and topics."""
         for each in news:
-            self._name(each)
+            self._add_name(each)
         self._ends = dict(ends)
         self._room.charge(_BYTES_OF_AN_END * len(ends))
 
@@ -144,7 +144,7 @@ class Commits:
             self._commit(offsets, commits, told)
         self._note(told)
 
-    def _name(self, news: News) -> None:
+    def _add_name(self, news: News) -> None:
         self._names[f"#{news.topic_id}"] = news.name
         self._ids[news.name] = f"#{news.topic_id}"
 
@@ -161,11 +161,11 @@ class Commits:
             del self._ends[next(iter(self._ends))]
 
     def _commit(self, offsets: pa.RecordBatch, commits: Numbers, told: "_Told") -> None:
-        best = _Best(_look_up(self._ends.get(place) for place in told.places)[:, told.which])
+        best = _Best(_collect_ends(self._ends.get(place) for place in told.places)[:, told.which])
         best.better(told.before)
         if any(told.others):
             others = (self._ends.get(place) if place else None for place in told.others)
-            best.better(_look_up(others)[:, told.which])
+            best.better(_collect_ends(others)[:, told.which])
             best.better(told.beside)
         chosen = np.zeros(offsets.num_rows, np.bool_)
         chosen[commits] = True
@@ -197,7 +197,7 @@ class Commits:
         return pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
 
 
-def _look_up(ends: Iterator[End | None]) -> Numbers:
+def _collect_ends(ends: Iterator[End | None]) -> Numbers:
     """Offset, time, call id of each in rows of an array; offset -1: none."""
     return np.array([end or _NO_END for end in ends], np.int64).T
 
@@ -224,7 +224,7 @@ class _Told:
 
     `places`: the distinct partitions of commits; `which`: the index for each commit; `others`: the same
     partitions under their other name. `before`, `beside`: the highest end before each commit under either
-    name, from `_look_up`.
+    name, from `_collect_ends`.
     """
 
     def __init__(

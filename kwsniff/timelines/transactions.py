@@ -253,16 +253,16 @@ class Transactions:
         if producer.open:
             producer.open.outcome = "open_at_end" if producer.open.asked is None else "unknown"
             self._close(name, producer, None)
-        self._write(name, producer)
+        self._emit_last(name, producer)
         self._charge(producer, 0)
 
-    def _write(self, name: str, producer: Producer) -> None:
+    def _emit_last(self, name: str, producer: Producer) -> None:
         if producer.last:
             self.rows.append(producer.last.row(name, self._error_names))
             producer.last = None
 
     def _close(self, name: str, producer: Producer, end: int | None) -> None:
-        self._write(name, producer)
+        self._emit_last(name, producer)
         if producer.open:
             producer.open.end = end
         producer.last, producer.open = producer.open, None

@@ -92,7 +92,7 @@ def _read(capture: Any, path: str, ports: frozenset[int]) -> Iterator[list[Seen]
     try:
         for packet in capture:
             last = int(packet.number)
-            yield [_see(packet, each, ports) for each in packet.layers if each.layer_name == "kafka"]
+            yield [_read_packet(packet, each, ports) for each in packet.layers if each.layer_name == "kafka"]
     except TSharkCrashException as error:
         # The exception is the same for a normal end, so tshark's last message decides. A file that ends in
         # the middle of a packet was read up to there, as in kwsniff.
@@ -100,7 +100,7 @@ def _read(capture: Any, path: str, ports: frozenset[int]) -> Iterator[list[Seen]
             raise CaptureError(f"{path}: tshark stopped after packet {last}: {error}") from error
 
 
-def _see(packet: Any, layer: Any, ports: frozenset[int]) -> Seen:
+def _read_packet(packet: Any, layer: Any, ports: frozenset[int]) -> Seen:
     def numbers(name: str) -> list[int]:
         return [int(text, 0) for text in _values(layer, name)]
 
@@ -123,12 +123,12 @@ def _see(packet: Any, layer: Any, ports: frozenset[int]) -> Seen:
         size=next(iter(numbers("len")), None),
         request_frame=next(iter(numbers("request_frame")), None),
         errors=tuple(code for code in codes if code) if (codes := numbers("error")) else None,
-        undecoded=_find_undecoded(layer),
+        undecoded=_explain_undecoded(layer),
         retransmitted=packet.tcp.get_field("analysis_retransmission") is not None,
     )
 
 
-def _find_undecoded(layer: Any) -> str | None:
+def _explain_undecoded(layer: Any) -> str | None:
     """Why tshark did not read the body."""
     field = layer.get_field("api_key")
     version = next(iter(_values(layer, "api_version") or _values(layer, "response_version")), None)

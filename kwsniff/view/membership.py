@@ -38,13 +38,13 @@ def read_member(finder: SchemaReader, data: bytes, field: str, protocol_type: st
     """Decodes the bytes of a member; ``field``: metadata or assignment."""
     which = 0 if field in _METADATA else 1
     if protocol_type in _SCHEMAS:
-        return _find_version(finder, data, _SCHEMAS[protocol_type][which])
+        return _read_versioned(finder, data, _SCHEMAS[protocol_type][which])
     if protocol_type == "sr":
         return _json(data) or Inner(JSON, note="not JSON, as expected of a schema registry")
     if protocol_type:
         return Inner("bytes", note=f"bytes of protocol type {protocol_type!r}")
     for names in _SCHEMAS.values():
-        guess = _find_version(finder, data, names[which])
+        guess = _read_versioned(finder, data, names[which])
         if guess.is_read:
             guess.note = "guessed, as the protocol type is unknown"
             return guess
@@ -61,7 +61,7 @@ def read_user_data(finder: SchemaReader, data: bytes) -> Inner | None:
     return inner if inner.is_read else None
 
 
-def _find_version(finder: SchemaReader, data: bytes, name: str) -> Inner:
+def _read_versioned(finder: SchemaReader, data: bytes, name: str) -> Inner:
     if len(data) < 2:
         return Inner(name, note="too short for a version")
     version = int.from_bytes(data[:2], "big", signed=True)

@@ -61,7 +61,7 @@ def read_message(
     asked = _Asked(catalog, data, direction, api_key, api_version, limits)
     program = catalog.program(api_key, api_version, direction == "response")
     if program is None:
-        return _find_unknown(kind, asked, api_key, api_version)
+        return _make_unread(kind, asked, api_key, api_version)
     message = _run(kind, asked, program)
     if message.error is not None:
         for other in _others(asked, api_key, api_version):
@@ -111,7 +111,7 @@ def _run(kind: type[AnyMessage], asked: _Asked, program: Program) -> AnyMessage:
     )
 
 
-def _find_unknown(kind: type[AnyMessage], asked: _Asked, api_key: int, api_version: int) -> AnyMessage:
+def _make_unread(kind: type[AnyMessage], asked: _Asked, api_key: int, api_version: int) -> AnyMessage:
     is_request = asked.direction == "request"
     api = asked.catalog.apis.get(api_key)
     version = asked.catalog.header_version(api_key, api_version, not is_request)

@@ -214,7 +214,7 @@ def test_sniff_ends_after_its_time() -> None:
     ("options", "message"),
     [
         ({"interval": 0}, "interval must be more than 0"),
-        ({"tables": ["calls"]}, "there is no table 'calls'"),
+        ({"tables": ["calls"]}, "unknown table 'calls'"),
         ({"tables": []}, "tables must not be empty"),
         ({"ports": [0]}, "port 0 is outside"),
         ({"tool": "wireshark"}, "unknown capture tool 'wireshark'"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kwsniff.findings.evaluate import Finding
-from kwsniff.report.proof import Commands, _list_all, _outcome, _proof_table, _row, _select_rows, _where
+from kwsniff.report.proof import Commands, _format_frames, _outcome, _proof_table, _row, _select_rows, _where
 from kwsniff.zones import UTC_ZONE
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -64,7 +64,7 @@ def test_how_a_call_ended(changed: dict[str, Any], said: str) -> None:
 
 
 def test_packets_are_numbers_and_ranges() -> None:
-    assert _list_all([(5, 5), (9, 12), (None, None), (20, None)]) == "5, 9 to 12, 20"
+    assert _format_frames([(5, 5), (9, 12), (None, None), (20, None)]) == "5, 9 to 12, 20"
 
 
 def test_a_row_names_client_and_address_once() -> None:

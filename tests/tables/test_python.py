@@ -184,7 +184,7 @@ def test_ports_that_are_none_are_refused_in_words(ports: object, says: str) -> N
 
 
 def test_sniff_takes_one_port_and_one_table_as_analyze_does() -> None:
-    with pytest.raises(kwsniff.UsageError, match="there is no table 'api_cals'; did you mean api_calls"):
+    with pytest.raises(kwsniff.UsageError, match="unknown table 'api_cals'; did you mean api_calls"):
         kwsniff.sniff("no such interface", tables="api_cals")
     with pytest.raises(kwsniff.CaptureError, match="no such interface"):
         kwsniff.sniff("no such interface", ports=9092, tables="api_calls")

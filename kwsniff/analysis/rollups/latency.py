@@ -163,7 +163,7 @@ class Shares:
         parts = list(_by_cause(latencies))
         # Added up once for all combinations, of which there are few, and then for each dimension of these.
         groups = Groups(latencies, _KEYS)
-        rows = _add(groups.numbers, active, parts)
+        rows = _sum_parts(groups.numbers, active, parts)
         for dimension, names in _DIMENSIONS.items():
             self._tables[dimension].add(list(groups.labels(names)), rows)
         if calls is not None:
@@ -189,7 +189,7 @@ class Shares:
             places += np.arange(len(repeated)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         labels = words_of(words)
         chosen = [part[repeated] if part.any() else part[:0] for part in parts]
-        rows = _add(codes[places], active[repeated], chosen)
+        rows = _sum_parts(codes[places], active[repeated], chosen)
         said = np.flatnonzero(rows[:, 0])
         self._tables["topics"].add([(labels[code],) for code in said.tolist()], rows[said])
 
@@ -207,7 +207,7 @@ class Shares:
             yield {**dict(zip(columns, key, strict=True)), **found.as_dict()}
 
 
-def _add(numbers: Numbers, active: Numbers, parts: Sequence[Numbers]) -> Numbers:
+def _sum_parts(numbers: Numbers, active: Numbers, parts: Sequence[Numbers]) -> Numbers:
     """For each group its rows, the greatest active time, the sum of each part, as in `Table`; `numbers` is
     the group of each row.
 

@@ -5,7 +5,7 @@ from kwsniff.core.kafka.frames cimport Link
 from kwsniff.core.bytes.span cimport Span
 from kwsniff.core.tcp.connections cimport Arrival
 
-# For a FrameSink: the pointers are a Context's and a Dialog's.
+# For a FrameSink: the pointers are a Context's and a KafkaConnection's.
 cdef int look_for_frame(void* context, void* kafka, int side, Span data, bint first) noexcept nogil
 cdef bint may_chain(void* context, void* kafka) noexcept nogil
 cdef void take_chain(void* context, void* kafka, Link* chain, int num) noexcept nogil

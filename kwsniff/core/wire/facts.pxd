@@ -95,7 +95,7 @@ cdef struct Facts:
     Known ended_last        # when the last marker of a transaction's end (a control batch) was written, likewise
     bint transactional      # of some partition the first batch belongs to a transaction
     bint more_left          # of some partition there is more than what is in here
-    Buffer topics           # Octets, one per distinct topic; `num` has TOPIC_BY_ID set where there is only an id
+    Buffer topics           # Span, one per distinct topic; `num` has TOPIC_BY_ID set where there is only an id
     bint wants_partitions   # set by the caller, kept over messages
     bint wants_batches
     size_t most_hits        # of a kind that one message leaves; what comes after is only counted

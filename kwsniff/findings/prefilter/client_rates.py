@@ -144,14 +144,14 @@ class Pace:
         return None if self._crowded else self._sums.rows(self._clients)
 
     def _tell(self, who: tuple[int, int], number: int, first: int, last: int) -> None:
-        self._told[who] = _add(self._told.get(who), (number, first, last))
+        self._told[who] = _widen(self._told.get(who), (number, first, last))
 
     def _find_misled(self) -> dict[int, tuple[int, int, int]]:
         """Client -> number of errors that a broker does not lead, and their time range."""
         found: dict[int, tuple[int, int, int]] = {}
         for (client, code), told in self._told.items():
             if code in _NOT_LEADER:
-                found[client] = _add(found.get(client), told)
+                found[client] = _widen(found.get(client), told)
         return found
 
     def _number_clients(self, batch: pa.RecordBatch) -> Numbers:
@@ -190,7 +190,7 @@ class Pace:
         return bool(asked < end - start - 1)
 
 
-def _add(before: tuple[int, int, int] | None, told: tuple[int, int, int]) -> tuple[int, int, int]:
+def _widen(before: tuple[int, int, int] | None, told: tuple[int, int, int]) -> tuple[int, int, int]:
     number, first, last = before or (0, _NEVER, 0)
     return number + told[0], min(first, told[1]), max(last, told[2])
 

@@ -171,7 +171,7 @@ class Figures:
         sums = self._sums
         sums["unanswered"] += count_of(batch, "status", "unanswered")
         sums["cut_off"] += count_of(batch, "reason", "cut_off_by_client")
-        sums["unnamed"] += batch.num_rows - _describe(batch, "client_id")
+        sums["unnamed"] += batch.num_rows - _count_known(batch, "client_id")
         codes, callers = codes_in(batch, "caller")
         counts = (
             {word: codes.count(code) for code, word in enumerate(callers)} if callers != ["client"] else {}
@@ -234,13 +234,13 @@ class Figures:
         sums["closed_later"] += (
             np.count_nonzero((codes == words.index("broker")) & later) if "broker" in words else 0
         )
-        sums["alerts"] += _describe(batch, "tls_alert")
+        sums["alerts"] += _count_known(batch, "tls_alert")
         sums["sealed"] += count_of(batch, "protocol", "tls")
         sums["greeted"] += np.count_nonzero(flags_of(batch, "tls_hello"))
         codes, words = encode(batch, "protocol")
         foreign = [words.index(word) for word in words if word not in _NOT_FOREIGN]
-        sums["foreign"] += np.count_nonzero(np.isin(codes, foreign)) + _describe(batch, "answered_in")
-        sums["proxied"] += _describe(batch, "proxy_header")
+        sums["foreign"] += np.count_nonzero(np.isin(codes, foreign)) + _count_known(batch, "answered_in")
+        sums["proxied"] += _count_known(batch, "proxy_header")
         sums["one_sided"] += np.count_nonzero((each("client_packets") == 0) | (each("broker_packets") == 0))
         for side in ("client", "broker"):
             self._most("zero_window_ns", each(f"{side}_zero_window_ns"))
@@ -303,7 +303,7 @@ class Figures:
         self._sums["flawed_captures"] += np.count_nonzero(flawed)
 
 
-def _describe(batch: pa.RecordBatch, name: str) -> int:
+def _count_known(batch: pa.RecordBatch, name: str) -> int:
     """Rows in which the column is not null."""
     place = batch.schema.get_field_index(name)
     return batch.num_rows - batch.column(place).null_count if place >= 0 else 0

@@ -63,7 +63,7 @@ class Lags:
         """Topics of these ids have got names since."""
         labels = [label for _, label in self._known.values()]
         self._known = {}
-        numbers = np.array([self._number_of(_name(label, names)) for label in labels], np.int32)
+        numbers = np.array([self._number_of(_name_topic(label, names)) for label in labels], np.int32)
         self._rows = [(numbers[where], times, lags) for where, times, lags in self._rows]
 
     def state(self) -> tuple[Any, ...]:
@@ -133,7 +133,7 @@ class Lags:
         return int(grown.max(initial=0))
 
 
-def _name(label: tuple[object, ...], names: Mapping[str, str]) -> tuple[object, ...]:
+def _name_topic(label: tuple[object, ...], names: Mapping[str, str]) -> tuple[object, ...]:
     group, topic, topic_id, partition = label
     return group, names.get(str(topic_id)) if topic is None else topic, topic_id, partition
 

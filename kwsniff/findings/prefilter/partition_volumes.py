@@ -122,8 +122,8 @@ class _Written:
         place_rows(columns, produces[0], width, places, widths, used)
         for code in np.flatnonzero(widths).tolist():
             begin = code * width
-            self._see(words[code], used[begin : begin + int(widths[code])] & SEEN)
-        self._write(batch, places, self._number_places(used & WRITTEN, words, width))
+            self._mark_seen(words[code], used[begin : begin + int(widths[code])] & SEEN)
+        self._add_written(batch, places, self._number_places(used & WRITTEN, words, width))
         self._look_around()
 
     def state(self) -> tuple[Any, ...] | None:
@@ -142,7 +142,7 @@ class _Written:
             return
         known, clients, sums, proofs, seen, unnamed = state
         called = {topic: topic if names is None else names.get(topic) for topic in seen}
-        numbers = np.array([self._number((called[topic], at)) for topic, at in known], np.int64)
+        numbers = np.array([self._number_place((called[topic], at)) for topic, at in known], np.int64)
         self._make_room()
         chosen = numbers >= 0
         bytes_, calls, first, last = from_bytes(sums, 4)[:, chosen]
@@ -159,7 +159,7 @@ class _Written:
                 self._clients.setdefault(number, set()).update(some)
         for topic, found in seen.items():
             if name := called[topic]:
-                self._see(name, np.frombuffer(found, np.uint8))
+                self._mark_seen(name, np.frombuffer(found, np.uint8))
         self._unnamed |= unnamed and bool(chosen.any())
         self._look_around()
 
@@ -208,11 +208,11 @@ class _Written:
         numbers = np.full(len(used), -1, np.int64)
         for place in np.flatnonzero(used).tolist():
             topic, partition = divmod(place, width)
-            numbers[place] = self._number((words[topic], partition))
+            numbers[place] = self._number_place((words[topic], partition))
         self._make_room()
         return numbers
 
-    def _number(self, place: tuple[str | None, int]) -> int:
+    def _number_place(self, place: tuple[str | None, int]) -> int:
         topic, partition = place
         return -1 if topic is None else self._known.setdefault((topic, partition), len(self._known))
 
@@ -228,7 +228,7 @@ class _Written:
         found[[*shown.partitions(topic, len(found) - 1)]] = SEEN
         return int(np.count_nonzero(found))
 
-    def _see(self, topic: str, found: Numbers) -> None:
+    def _mark_seen(self, topic: str, found: Numbers) -> None:
         before = self._seen.get(topic, _NOTHING)
         if len(before) < len(found):
             self._room -= len(found) - len(before)
@@ -238,7 +238,7 @@ class _Written:
     def _look_around(self) -> None:
         self._crowded |= max(len(self._known), len(self._seen)) > MOST_PARTITIONS or self._room < 0
 
-    def _write(self, batch: pa.RecordBatch, places: Numbers, numbers: Numbers) -> None:
+    def _add_written(self, batch: pa.RecordBatch, places: Numbers, numbers: Numbers) -> None:
         clients, words = codes_in(batch, "client_id")
         width = len(words) + 1
         size = self._sums.shape[1] * width
@@ -297,7 +297,7 @@ class Plain:
         for code in np.flatnonzero(sums[1]).tolist():
             name = known[code] if code < len(known) else None
             total, number = sums[:, code].tolist()
-            self._take(name, total, number)
+            self._add_total(name, total, number)
 
     def state(self) -> tuple[Any, ...]:
         """What was counted, for `add_up`."""
@@ -309,7 +309,7 @@ class Plain:
         self._codecs |= codecs
         self._rest += rest
         for name, (total, number) in sums.items():
-            self._take(name, total, number)
+            self._add_total(name, total, number)
 
     def figures(self, *, sure: bool) -> dict[str, float]:
         """The most that one client wrote in batches that are large on average, at most; how many codecs there
@@ -325,7 +325,7 @@ class Plain:
             "codecs": len(self._codecs),
         }
 
-    def _take(self, name: str | None, total: int, number: int) -> None:
+    def _add_total(self, name: str | None, total: int, number: int) -> None:
         if name in self._sums or len(self._sums) < MOST_PARTITIONS:
             before = self._sums.get(name, (0, 0))
             self._sums[name] = before[0] + total, before[1] + number

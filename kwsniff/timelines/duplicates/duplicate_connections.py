@@ -112,10 +112,10 @@ def find_twins(connections: Source, most: int, places: Mapping[str, int] | None 
     rows, left_out = _candidates(connections, marks, most)
     twins = Twins(left_out=left_out)
     for group in _alike(rows, ("client_isn", "broker_isn")):
-        _join(twins.found, ((a, b, _delay(a, b)) for a, b in pairwise(group) if _same_numbers(a, b)))
+        _add_twins(twins.found, ((a, b, _delay(a, b)) for a, b in pairwise(group) if _same_numbers(a, b)))
     for group in _alike(rows, ("messages_hash",)):
         firsts = [row for row in group if row["connection_id"] not in twins.found]
-        _join(twins.found, ((a, b, None) for a, b in _pair_proxied(firsts)))
+        _add_twins(twins.found, ((a, b, None) for a, b in _pair_proxied(firsts)))
     if places:
         _join_places(twins, rows, places, count_calls(connections(("capture", "calls")), places))
     _count_repeated(twins, rows)
@@ -218,7 +218,7 @@ def _read(rows: pa.Table, groups: Sequence[Numbers]) -> Iterator[list[Row]]:
         yield [next(found) for _ in range(len(group))]
 
 
-def _join(twins: dict[int, Twin], pairs: Iterable[tuple[Row, Row, int | None]]) -> None:
+def _add_twins(twins: dict[int, Twin], pairs: Iterable[tuple[Row, Row, int | None]]) -> None:
     for first, other, delay in pairs:
         number: int = first["connection_id"]
         before = twins.get(number, Twin(number, 0))
@@ -243,7 +243,7 @@ def _same_numbers(a: Row, b: Row) -> bool:
     same = _sizes(a) == _sizes(b) if one is None or other is None else one == other
     # A machine that changes only a port is not another place.
     moved = any(a[key] != b[key] for key in ("client_address", "broker_address"))
-    return moved and same and _overlap(a, b) and _fit(_lengths(a), _lengths(b))
+    return moved and same and _overlap(a, b) and _agree(_lengths(a), _lengths(b))
 
 
 def _delay(a: Row, b: Row) -> int | None:
@@ -255,7 +255,7 @@ def _delay(a: Row, b: Row) -> int | None:
     return delay
 
 
-def _fit(a: tuple[int, int] | None, b: tuple[int, int] | None) -> bool:
+def _agree(a: tuple[int, int] | None, b: tuple[int, int] | None) -> bool:
     return a is None or b is None or a == b
 
 

@@ -329,7 +329,7 @@ class Members:
             "generation": member.generation,
             "topics": member.topics,
             "partitions": None if partitions is None else list(islice(partitions, MOST_LISTED)),
-            "partition_count": None if partitions is None else _number(member.partitions or ()),
+            "partition_count": None if partitions is None else _count_partitions(member.partitions or ()),
             "call_ids": member.call_ids,
         }
 
@@ -340,7 +340,7 @@ class Members:
                 yield f"{name}-{number}"
 
 
-def _number(partitions: Iterable[list[Any]]) -> int:
+def _count_partitions(partitions: Iterable[list[Any]]) -> int:
     return sum(len(numbers) for _, _, numbers in partitions)
 
 

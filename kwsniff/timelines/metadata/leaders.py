@@ -131,9 +131,9 @@ class Leaders:
     def take(self, said: Said, teller: Teller) -> list[Leader]:
         """Takes one response, in the order in which calls ended; returns its rows."""
         told = []
-        for place, leader, epoch, copies in self._describe(said):
+        for place, leader, epoch, copies in self._read_partitions(said):
             self._note_copies(place, copies[0], teller)
-            if row := self._see(place, leader, epoch, teller):
+            if row := self._add_leader(place, leader, epoch, teller):
                 row.note_copies(*copies)
                 told.append(row)
         return told
@@ -157,7 +157,9 @@ class Leaders:
         self.rows += self._known.values()
         self._known.clear()
 
-    def _see(self, place: tuple[Any, ...], leader: int, epoch: int | None, teller: Teller) -> Leader | None:
+    def _add_leader(
+        self, place: tuple[Any, ...], leader: int, epoch: int | None, teller: Teller
+    ) -> Leader | None:
         """A leader's row; None if the limit is reached."""
         key = (*place, leader, epoch, 0)
         before = self._latest.get(place) if epoch is None else None
@@ -203,13 +205,15 @@ class Leaders:
             else:
                 self._room.left_out += 1
 
-    def _describe(self, said: Said) -> Iterator[tuple[tuple[Any, ...], int, int | None, tuple[Nodes, Nodes]]]:
+    def _read_partitions(
+        self, said: Said
+    ) -> Iterator[tuple[tuple[Any, ...], int, int | None, tuple[Nodes, Nodes]]]:
         """Topic, its id and partition; leader; epoch; brokers with a replica, and those in sync."""
         for topic in list_elements(said, "topics"):
             name = (topic.get("name") or "")[:LONGEST_NAME] or None
             topic_id = topic_id_of(topic)
             if name and topic_id:
-                self._name(name, topic_id)
+                self._add_name(name, topic_id)
             for each in list_elements(topic, "partitions"):
                 if "leader_id" not in each:
                     continue  # the message broke off in it
@@ -219,7 +223,7 @@ class Leaders:
                 copies = each.get("replica_nodes"), each.get("isr_nodes")
                 yield place, each["leader_id"], None if epoch < 0 else epoch, copies
 
-    def _name(self, name: str, topic_id: str) -> None:
+    def _add_name(self, name: str, topic_id: str) -> None:
         if self._ids.get(name) == topic_id:
             return
         if name in self._ids or self._room.admits(4 * SHORT, full=len(self._ids) >= MOST_LEADERS):

@@ -255,7 +255,7 @@ class ProvenWaits:
     ) -> Iterator[tuple[int, Proof]]:
         """Proofs for the calls of each role."""
         if (roles == RENDEZVOUS).any():
-            yield RENDEZVOUS, _gather(self._meetings, waiting, held, roles)
+            yield RENDEZVOUS, _find_group_ends(self._meetings, waiting, held, roles)
         own, places = _own_of(waiting, ready)
         if not len(own.row):
             return
@@ -268,7 +268,7 @@ class ProvenWaits:
         if len(produced):
             part = own.take(produced)
             proof = proofs.find_replication_ends(held, part, marks.take(np.flatnonzero(asks)))
-            yield PRODUCED, _without_copies(proof, held, part, self._copy(places, held, part))
+            yield PRODUCED, _without_copies(proof, held, part, self._find_unreplicated(places, held, part))
 
     def _marks(self, places: Sequence[Place], held: Held) -> Marks:
         """Facts on partitions that may prove something on these calls."""
@@ -278,7 +278,7 @@ class ProvenWaits:
         near = (each for each in self._evidence if each.end >= least and each.number >= last)
         return concat_marks([each.marks(wanted) for each in near])
 
-    def _copy(self, places: Sequence[Place], held: Held, own: Own) -> Bits:
+    def _find_unreplicated(self, places: Sequence[Place], held: Held, own: Own) -> Bits:
         """Mask of the partitions without followers, as known by then."""
         since = [self._leaders.find_copies(topic, partition) for topic, partition, _, _ in places]
         one, more = (np.array(each, np.int64)[own.place] for each in zip(*since, strict=True))
@@ -301,7 +301,7 @@ def _own_of(waiting: Waiting, ready: int) -> tuple[Own, Sequence[Place]]:
     return Own(rows - waiting.begin, numbered, base, reached), found.different
 
 
-def _gather(meetings: Meetings, waiting: Waiting, held: Held, roles: Numbers) -> Proof:
+def _find_group_ends(meetings: Meetings, waiting: Waiting, held: Held, roles: Numbers) -> Proof:
     """Members: until the request of the last other member."""
     known = np.zeros(len(roles), np.bool_)
     for row in np.flatnonzero(roles == RENDEZVOUS).tolist():

@@ -71,14 +71,14 @@ class Lines:
 
     def join(self, *keys: Numbers) -> tuple[Numbers, Numbers]:
         """For rows of keys, which may leave out the last ones: places of rows, and lines beside them."""
-        low, high = self._bound(keys, after=False), self._bound(keys, after=True)
+        low, high = self._find_bound(keys, after=False), self._find_bound(keys, after=True)
         counts = np.minimum(high - low, MOST_LINES)
         rows = np.repeat(np.arange(len(counts)), counts)
         return rows, np.arange(len(rows)) - (np.cumsum(counts) - counts - low)[rows]
 
     def up_to(self, *keys: Numbers) -> Numbers:
         """The last line whose keys are not above these; -1: none."""
-        return self._bound(keys, after=True) - 1
+        return self._find_bound(keys, after=True) - 1
 
     def key(self, name: str, lines: Numbers) -> Numbers:
         """What all marks of a line have in common."""
@@ -145,7 +145,7 @@ class Lines:
             at, found = np.where(chosen, place, at), found | chosen
         return at, found
 
-    def _bound(self, keys: tuple[Numbers, ...], *, after: bool) -> Numbers:
+    def _find_bound(self, keys: tuple[Numbers, ...], *, after: bool) -> Numbers:
         """The first line whose keys are not below these, or the first above."""
 
         def is_reached(at: Numbers) -> Bits:
