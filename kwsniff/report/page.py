@@ -50,10 +50,24 @@ def write_page(
             style=Markup(_resource("page.css")),  # noqa: S704 - our own
             script=Markup(_resource("page.js")),  # noqa: S704 - our own
             library=Markup(_library() if charts else ""),  # noqa: S704 - the library's own
-            data=Markup(embed(charts)),  # noqa: S704 - escaped by embedded
+            data=Markup(embed(_renumber(charts, {}))),  # noqa: S704 - escaped by embedded
         )
     )
     file.writelines(page)
+
+
+def _renumber(value: Any, numbers: dict[str, str]) -> Any:
+    """`value` with ids that count from 1: Bokeh counts through a process, and equal pages would differ."""
+    if isinstance(value, dict):
+        return {
+            key: numbers.setdefault(inner, f"p{len(numbers) + 1}")
+            if key in ("id", "root_id") and isinstance(inner, str)
+            else _renumber(inner, numbers)
+            for key, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_renumber(inner, numbers) for inner in value]
+    return value
 
 
 def embed(value: Any) -> str:

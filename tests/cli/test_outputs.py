@@ -94,6 +94,8 @@ def test_an_earlier_result_is_replaced(
     written = out.read_bytes()
     assert written
     assert write(verb, out, tables) == first
+    if verb[0] == "why":  # the others name when a run began, or their files
+        assert out.read_bytes() == written
     assert len(out.read_bytes()) == len(written)
     assert capsys.readouterr().err == ""
 
