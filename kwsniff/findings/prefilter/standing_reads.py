@@ -1,94 +1,78 @@
-"""Reads that may not advance: bounds for the rule about consumers without progress."""
+"""Reads that do not advance: bounds for the rule about consumers without progress."""
 
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.findings.prefilter.dictionaries import Numbers, numbers_of
+from kwsniff.core.columns.reader_offsets import add_readers, follow_reads
+from kwsniff.findings.prefilter.dictionaries import Numbers, as_bytes, codes_in, column_in, from_bytes
 
-_BITS: Final = 17
+_READERS: Final = 1 << 16
+"""Readers that are followed at most; the rule is asked where there are more."""
 _LEAST_US: Final = 3_000_000
 """`seconds` of the rule."""
-_NEVER: Final = 0
-_FACTORS: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
-"""Odd numbers whose bits are well mixed: golden ratio, and two primes of xxHash."""
+_NEVER: Final = np.iinfo(np.int64).max
+_NUMBERS: Final = (
+    "partition", "connection_id", "requested_offset", "high_watermark", "record_bytes", "record_count", "time",
+)  # fmt: skip
 
 
 class StandingReads:
-    """Fetches that got nothing below the high watermark, and offsets that were delivered more than once.
+    """Fetches that got nothing below the high watermark, and deliveries that are not beyond the one before.
 
-    Both figures are upper bounds. Offsets are marked in a bitmap: two that share a bit count as one, which
-    makes the bound larger, never smaller. Topics do not matter, since their names may become known later.
+    A reader is a partition on a connection. Each reader's offset is followed as the rule follows it. A consumer
+    that delivers an offset again goes back to it first, so each such delivery counts; in another order of rows
+    it follows a later offset all the same. A topic that gets its name in between is another reader: one
+    delivery less counts then.
     """
 
-    OF_PARTITIONS = (
-        "time", "connection_id", "partition", "requested_offset", "high_watermark", "record_bytes",
-        "record_count",
-    )  # fmt: skip
+    OF_PARTITIONS = ("topic", "topic_id", *_NUMBERS)
 
     def __init__(self) -> None:
-        self._empty = 0
-        self._delivered = 0
-        self._times: list[int] = []
-        """The first and the last time of a fetch in microseconds; none before there is one."""
-        self._marked = np.zeros(1 << _BITS, np.bool_)
+        self._table = np.zeros((3, 0), np.int64)
+        self._sums = np.array([0, 0, 0, _NEVER, -_NEVER], np.int64)
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Counts rows of partitions."""
-        ends = numbers_of(batch, "high_watermark", null=-1)
-        fetched = np.flatnonzero(ends >= 0)
-        if not fetched.size:
-            return
-        times = numbers_of(batch, "time", null=_NEVER)[fetched]
-        self._span([int(each) for each in (times.min(), times.max())])
-        # A request of a fetch session leaves out an offset that has not changed.
-        asked = numbers_of(batch, "requested_offset", null=-1)[fetched]
-        records = numbers_of(batch, "record_count", null=1)[fetched]
-        sizes = numbers_of(batch, "record_bytes", null=-1)[fetched]
-        self._empty += int(np.count_nonzero(((sizes == 0) | (records == 0)) & (ends[fetched] > asked)))
-        full = np.flatnonzero((sizes > 0) & (records > 0))
-        self._delivered += int(full.size)
-        known = full[asked[full] >= 0]
-        places = fetched[known]
-        columns = (
-            asked[known],
-            numbers_of(batch, "partition", null=-1)[places],
-            numbers_of(batch, "connection_id", null=-1)[places],
-        )
-        self._marked[_hash(columns)] = True
+        """Counts rows of partitions, which are in the order of time on each connection."""
+        topics, names = codes_in(batch, "topic")
+        ids, uuids = codes_in(batch, "topic_id")
+        columns = (topics, ids, *(column_in(batch, name) for name in _NUMBERS))
+        follow_reads(columns, _numbers(names), _numbers(uuids), self._places(), self._sums)
 
     def figures(self) -> Mapping[str, float]:
         """`empty_beyond`: fetches without a record below the high watermark; `repeated_reads`: deliveries of
-        an offset that the same connection had got before. Both are 0 where all fetches are too close together
-        for the rule, and too large where one has no time."""
-        if not self._times or self._times[-1] - self._times[0] < _LEAST_US:
+        an offset that is not beyond the one before. Both are 0 where all fetches are too close together
+        for the rule, and infinite where readers are too many to be followed."""
+        readers, empty, repeated, first, last = map(int, self._sums)
+        if last - first < _LEAST_US:
             return {"empty_beyond": 0, "repeated_reads": 0}
-        repeated = self._delivered - int(np.count_nonzero(self._marked))
-        return {"empty_beyond": self._empty, "repeated_reads": repeated}
+        if readers > _READERS:
+            return {"empty_beyond": float("inf"), "repeated_reads": float("inf")}
+        return {"empty_beyond": empty, "repeated_reads": repeated}
 
     def state(self) -> tuple[Any, ...]:
         """What was counted, for `merge`."""
-        return self._empty, self._delivered, self._times, np.packbits(self._marked).tobytes()
+        return as_bytes(self._sums), as_bytes(self._table[:, self._table[0] != 0])
 
     def merge(self, state: tuple[Any, ...]) -> None:
         """Adds what another one counted."""
-        empty, delivered, times, marked = state
-        self._span(times)
-        self._empty += empty
-        self._delivered += delivered
-        self._marked |= np.unpackbits(np.frombuffer(marked, np.uint8)).view(np.bool_)
+        sums, table = (from_bytes(data) for data in state)
+        readers, empty, repeated, first, last = map(int, sums[0])
+        add_readers(table.reshape(3, -1), self._places(), self._sums)
+        if readers > _READERS:
+            self._sums[0] = readers
+        self._sums[1:3] += (empty, repeated)
+        self._sums[3:] = min(self._sums[3], first), max(self._sums[4], last)
 
-    def _span(self, times: Sequence[int]) -> None:
-        both = sorted((*self._times, *times))
-        self._times = [both[0], both[-1]] if both else []
+    def _places(self) -> Numbers:
+        if not self._table.size:
+            self._table = np.zeros((3, 2 * _READERS), np.int64)
+        return self._table
 
 
-def _hash(columns: tuple[Numbers, ...]) -> Numbers:
-    """A place in the bitmap for each row: the highest bits of a sum of products (multiply-shift hashing)."""
-    mixed = np.zeros(columns[0].size, np.uint64)
-    for values, factor in zip(columns, _FACTORS, strict=True):
-        mixed += values.astype(np.int64, copy=False).view(np.uint64) * np.uint64(factor)
-    places: Numbers = (mixed >> np.uint64(64 - _BITS)).view(np.int64)
-    return places
+def _numbers(texts: list[str]) -> Numbers:
+    """A number for each text; that of no text is last."""
+    return np.array([*(zlib.crc32(text.encode()) for text in texts), 0], np.int64)
