@@ -16,17 +16,18 @@ _LEAST_US: Final = 3_000_000
 """`seconds` of the rule."""
 _NEVER: Final = np.iinfo(np.int64).max
 _NUMBERS: Final = (
-    "partition", "connection_id", "requested_offset", "high_watermark", "record_bytes", "record_count", "time",
+    "partition", "connection_id", "requested_offset", "high_watermark", "record_bytes", "record_count",
+    "time",
 )  # fmt: skip
 
 
 class StandingReads:
     """Fetches that got nothing below the high watermark, and deliveries that are not beyond the one before.
 
-    A reader is a partition on a connection. Each reader's offset is followed as the rule follows it. A consumer
-    that delivers an offset again goes back to it first, so each such delivery counts; in another order of rows
-    it follows a later offset all the same. A topic that gets its name in between is another reader: one
-    delivery less counts then.
+    A reader is a partition on a connection. Each reader's offset is followed as the rule follows it. A
+    consumer that delivers an offset again goes back to it first, so each such delivery counts; in another
+    order of rows it follows a later offset all the same. A topic that gets its name in between is another
+    reader: one delivery less counts then.
     """
 
     OF_PARTITIONS = ("topic", "topic_id", *_NUMBERS)
