@@ -40,7 +40,7 @@ __all__ = ["Kafka", "bind_kafka", "unbind_kafka"]
 
 DEFAULT_PORT: Final = 9092
 
-_MOST_OUTSTANDING: Final = 4096
+_MOST_IN_FLIGHT: Final = 4096
 _MOST_FRAME_BYTES: Final = 512 << 20
 _MOST_SEGMENTS: Final = 4096
 # Below this size scapy calls after every segment, which is needed to detect retransmissions.
@@ -61,11 +61,11 @@ class _Place:
 
 
 @dataclass(slots=True)
-class _Dialog:
+class _ConnectionState:
     """State of one connection, kept in scapy's session: correlation id -> place of its request."""
 
     is_response: bool = False
-    outstanding: "OrderedDict[int, _Place]" = field(default_factory=OrderedDict)
+    in_flight: "OrderedDict[int, _Place]" = field(default_factory=OrderedDict)
     conversation: Conversation = field(default_factory=Conversation)
     tokens: bool = False
     segments: "OrderedDict[tuple[int, int, int], None]" = field(default_factory=OrderedDict)
@@ -102,13 +102,13 @@ class _Dialog:
             around = surroundings(message, self.conversation.topics)
         self.tokens = bool(api and api.traits.tokens and version in api.traits.tokens)
         if not (Meaning.ACKS in said and _has_no_acks(data)):
-            self.outstanding[_correlation_id(data, 4)] = _Place(True, key, version, around)
-        if len(self.outstanding) > _MOST_OUTSTANDING:
-            self.outstanding.popitem(last=False)
+            self.in_flight[_correlation_id(data, 4)] = _Place(True, key, version, around)
+        if len(self.in_flight) > _MOST_IN_FLIGHT:
+            self.in_flight.popitem(last=False)
         return _Place(False, key, version, around)
 
     def _response(self, data: bytes) -> _Place:
-        place = self.outstanding.pop(_correlation_id(data, 0), None) if len(data) >= 4 else None
+        place = self.in_flight.pop(_correlation_id(data, 0), None) if len(data) >= 4 else None
         if place is None:
             return _Place(True, is_token=self.tokens)
         if place.api_key is not None and load_catalog().names_topics(place.api_key):
@@ -137,8 +137,8 @@ class Kafka(Packet):  # type: ignore[misc, unused-ignore]
 
         Returns all of them in one call: the session miscounts if a second call meets an incomplete frame.
         """
-        dialog: _Dialog = session.setdefault("kafka", _Dialog())
-        if "original" in metadata and dialog.has_seen(metadata["original"][TCP], len(data)):
+        state: _ConnectionState = session.setdefault("kafka", _ConnectionState())
+        if "original" in metadata and state.has_seen(metadata["original"][TCP], len(data)):
             return Raw(data)
         found: list[Packet] = []
         at = 0
@@ -154,7 +154,7 @@ class Kafka(Packet):  # type: ignore[misc, unused-ignore]
                     metadata["tcp_min_len"] = size + 4
                 break
             packet = cls(data[at : at + size + 4])
-            packet.place = dialog.place(data[at + 4 : at + size + 4])
+            packet.place = state.place(data[at + 4 : at + size + 4])
             found.append(packet)
             at += size + 4
         if not found:

@@ -11,7 +11,6 @@ from kwsniff.analysis.chosen import chosen_tables, delivered_tables
 from kwsniff.analysis.duplicate_captures import note_copies
 from kwsniff.analysis.duplicate_rows import mark_late, move_repeated, twins_among, twins_anomalies
 from kwsniff.analysis.findings import write_findings
-from kwsniff.analysis.memory import give_all_back, memory_left
 from kwsniff.analysis.parallel import OneAnalyzerNeeded, SideBySide
 from kwsniff.analysis.parallelism import num_analyzers, rows_beside
 from kwsniff.analysis.result import Analysis
@@ -28,6 +27,7 @@ from kwsniff.filter.stored_rows import choose_stored
 from kwsniff.findings.views import with_sources
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.limits import Limits
+from kwsniff.memory import memory_left, release_memory
 from kwsniff.sources.file_objects import Given, as_paths
 from kwsniff.sources.files import CaptureFile, Found, unread_file
 from kwsniff.sources.order import find_in_order, size_of
@@ -189,7 +189,7 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins | CapturePoints:
         if places and plan.places is None:
             return places
         if not twins:
-            give_all_back()
+            release_memory()
             most = min(plan.bounds.duplicate_candidates, plan.bounds.memory // _BYTES_OF_A_CANDIDATE)
             twins = twins_among(writer, rows.batches, most, places.printable)
             if twins and plan.size is not None:

@@ -7,13 +7,13 @@ from typing import Final
 
 import pyarrow as pa
 
-from kwsniff.analysis.memory import keep_below
 from kwsniff.analysis.parallel import Taken
 from kwsniff.analysis.summary import Summary
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.filter.rows_of_calls import Chosen
 from kwsniff.findings.prefilter.figures import Figures
 from kwsniff.layout.catalog import Catalog
+from kwsniff.memory import keep_below
 from kwsniff.tables.merged_rows import (
     CALLS,
     Names,

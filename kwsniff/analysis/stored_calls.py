@@ -12,8 +12,8 @@ from kwsniff.limits import Limits
 from kwsniff.sources.order import find_in_order
 from kwsniff.sources.times import TimeRange
 from kwsniff.sources.tls import KeyLog
-from kwsniff.view.capture import Call
 from kwsniff.view.reader import CallReader
+from kwsniff.view.selection import Call
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -79,8 +79,8 @@ def open_inputs(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Ope
             yield Opened(database, files_of_tables(Path(place)), "CAPTURE", named, read=True)
         return
     from kwsniff.analysis.analyze import analyze
-    from kwsniff.analysis.memory import memory_left
     from kwsniff.limits import Limits
+    from kwsniff.memory import memory_left
 
     since, until = since_and_until(args)
     limits = parse_limits(args.limit)

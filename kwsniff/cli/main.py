@@ -11,12 +11,11 @@ from typing import NoReturn
 
 from kwsniff import NOT_COMPILED, is_not_compiled
 from kwsniff.cli.argument_parser import Parser
-from kwsniff.cli.garbage_collection import look_less_often
 from kwsniff.cli.options.layouts import layouts_in_use
 from kwsniff.cli.options.times import joined_times
-from kwsniff.cli.out_of_memory import ADVICE, is_refused_memory, spare_addresses
 from kwsniff.cli.standard_streams import leave_errors, print_message, says_error, standard_output
 from kwsniff.errors import KwsniffError, UsageError
+from kwsniff.memory import collect_rarely, is_refused_memory, spare_addresses
 from kwsniff.texts import suggest
 
 VERBS = (
@@ -29,6 +28,15 @@ DONE, BAD_NEWS, FAILED = 0, 1, 2
 """Exit status: done; done, but the result is negative or empty; error."""
 
 _INTERRUPTED = 130
+
+_OUT_OF_MEMORY = (
+    "out of memory before reaching `--limit memory`: check ulimit -v and the container's memory limit; "
+    "kwsniff needs about 1 GB of address space"
+)
+_ADDRESSES = {"show": 0, "slice": 0, "decode": 0, "explain": 0, "sql": 300_000_000}
+_ADDRESSES_FOR_TABLES = 220_000_000
+"""Minimum bytes for numpy, Arrow and their libraries; OpenBLAS and jemalloc end the process if an allocation
+fails. DuckDB loads them late."""
 
 _EPILOG = """examples:
   kwsniff analyze capture.pcap -o tables/     parquet tables and a summary of the capture
@@ -113,7 +121,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         with standard_output():
             given = sys.argv[1:] if arguments is None else arguments
             _check_verb(given)
-            spare_addresses(given[0])
+            spare_addresses(_ADDRESSES.get(given[0], _ADDRESSES_FOR_TABLES))
             # Building the options of all verbs takes longer than building those of the one verb in use.
             verb = [given[0]] if given[0] in VERBS else VERBS
             args = make_parser(verb).parse_args([*joined_times(given)])
@@ -134,7 +142,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if not is_refused_memory(error):
             raise
-        print_message(f"error: {ADVICE}")
+        print_message(f"error: {_OUT_OF_MEMORY}")
         return FAILED
     finally:
         leave_errors()
@@ -143,7 +151,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def main() -> NoReturn:
     """The command in its own process. Exits without Python's teardown, which takes as long as the analysis of
     a small capture."""
-    look_less_often()
+    collect_rarely()
     status = run()
     if "pyspark" in sys.modules:  # it has child processes to end
         sys.exit(status)

@@ -7,13 +7,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.cli.garbage_collection import look_as_usual
 from kwsniff.cli.inputs import refuse_tables
 from kwsniff.cli.options.limits import parse_limits
 from kwsniff.cli.options.pipeline import add_arguments
 from kwsniff.cli.options.times import refuse_times, since_and_until, time_range
 from kwsniff.cli.standard_streams import print_message, say_broken, say_left, say_there, say_unread
 from kwsniff.errors import UsageError
+from kwsniff.memory import collect_as_usual
 from kwsniff.sources.ports import AskedPorts
 from kwsniff.texts import add_version, json_text
 
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     settings = dict(_parse_conf(text) for text in args.conf)
     _check(args)
     if args.stream:
-        look_as_usual()
+        collect_as_usual()
         return _follow(args, settings, ports, limits)
 
     from kwsniff.findings.views import files_of_tables

@@ -15,7 +15,9 @@ from kwsniff.core.declared cimport *
 from kwsniff.core.bytes.buffer cimport Buffer, append_raw, release
 from kwsniff.core.columns.columns cimport clear_table, start_tables, take_order, take_table
 from kwsniff.core.kafka.choices cimport ask_choice, fill_choices
-from kwsniff.core.kafka.kafka_connection cimport DIALOG_WANTED, PROGRAM_ABSENT, PROGRAM_READY, Context, KafkaConnection, Program
+from kwsniff.core.kafka.kafka_connection cimport (
+    CONNECTION_WANTED, PROGRAM_ABSENT, PROGRAM_READY, Context, KafkaConnection, Program,
+)
 from kwsniff.core.kafka.memory_budget cimport keep_within, share_memory
 from kwsniff.core.wire.engine cimport program_ops
 from kwsniff.core.kafka.dispatch cimport (
@@ -101,7 +103,7 @@ cdef int may_choose(void* owner, KafkaConnection* kafka) noexcept nogil:
             return ask_choice(kafka, (<Analyzer>owner).may_choose)
         except BaseException as error:      # feed() raises it
             (<Analyzer>owner).failure = error
-            return DIALOG_WANTED
+            return CONNECTION_WANTED
 
 
 cdef void forget_bytes(void* context, Connection* connection, int side, Arrival* arrival, Span data) noexcept nogil:

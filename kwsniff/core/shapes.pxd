@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x2e41faf3b3f4927bull
+    #define KWSNIFF_SHAPES 0x7623d93d4b394eafull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -31,9 +31,9 @@ from kwsniff.core.shapes cimport KWSNIFF_SHAPES
 from kwsniff.core.bytes.span cimport Span, copy_out, has, make_span
 from kwsniff.core.capture.packets cimport IcmpSink, Interface, Reader, SegmentSink
 from kwsniff.core.tls.hello cimport Hello, hello_bytes
-from kwsniff.core.tls.checkpoint cimport load_hello, load_tls, save_hello, save_tls
+from kwsniff.core.tls.tls_checkpoint cimport load_hello, load_tls, save_hello, save_tls
 from kwsniff.core.tls.tls_state cimport Tls, tls_bytes
-from kwsniff.core.wire.saved_topic_ids cimport load_topic_ids, save_topic_ids
+from kwsniff.core.wire.topic_ids_checkpoint cimport load_topic_ids, save_topic_ids
 
 cdef enum:
     STATE_VERSION = 11

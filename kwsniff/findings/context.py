@@ -28,7 +28,7 @@ select
     (select count(*) from call where status = 'response_not_captured' and (run_id, call_id) not in (
         select (run_id, call_id) from never_arrived)) as not_captured,
     (select count(*) from connection where protocol = 'kafka'
-        and capture_point in ('between', 'unknown')) as no_vantage,
+        and capture_point in ('between', 'unknown')) as no_capture_point,
     (select coalesce(sum(tcp_payload_bytes), 0)::bigint from captures) as payload_bytes,
     (select first_time from span) as first_time, (select seconds from span) as seconds,
     (select list(distinct capture order by capture) from captures) as captures
@@ -39,7 +39,7 @@ def describe_basis(database: "duckdb.DuckDBPyConnection") -> dict[str, Any]:
     """The amount of traffic that was evaluated, and its gaps.
 
     calls, whole_calls, clients, brokers, connections, payload_bytes, seconds (or None), first_time,
-    captures; begun_before, sealed, one_sided, not_captured, no_vantage count connections or calls. A
+    captures; begun_before, sealed, one_sided, not_captured, no_capture_point count connections or calls. A
     connection without ServerHello is not in `sealed`: TLS hides nothing there. No capture has what the
     network lost.
     """
@@ -151,7 +151,7 @@ def list_not_seen(basis: dict[str, Any]) -> list[str]:
             f"{plural(basis['begun_before'], 'connection')} began before the capture: "
             "their earlier calls are unknown."
         )
-    if basis["no_vantage"] and basis["no_vantage"] == basis["connections"]:
+    if basis["no_capture_point"] and basis["no_capture_point"] == basis["connections"]:
         said.append("The capture point is unknown: network time counts as broker time.")
     if basis["seconds"] is not None and basis["seconds"] < _SHORT_SECONDS:
         said.append(f"The capture is {basis['seconds']:.1f} s long; rarer events may not appear.")

@@ -5,7 +5,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from kwsniff.address_space import are_bounded, demand
+from kwsniff.memory import check_addresses, has_address_limit
 
 if TYPE_CHECKING:
     import duckdb
@@ -21,11 +21,11 @@ def open_database(*, bare: bool = False) -> "duckdb.DuckDBPyConnection":
     `bare`: DuckDB's compiled module alone: what its package adds around it (relations, expressions) takes
     longer to load than a small capture's rules to be asked.
     """
-    demand(_ADDRESSES)
+    check_addresses(_ADDRESSES)
     # DuckDB before 1.4 has no module of that name
     name = "_duckdb" if bare and find_spec("_duckdb") else "duckdb"
     connect: Callable[..., duckdb.DuckDBPyConnection] = import_module(name).connect
-    if not are_bounded():
+    if not has_address_limit():
         return connect()
     try:
         return connect(config={"threads": 1, "async_threads": 0})

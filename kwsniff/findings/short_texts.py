@@ -12,6 +12,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kwsniff.memory import release_arrow_memory
 from kwsniff.tables.arrays import texts, words_of
 
 _LONG_TEXTS: Final = 8 << 20
@@ -50,7 +51,7 @@ def copy_shortened(source: str | PathLike[str], target: Path, columns: Container
             pq.write_table(schema.empty_table().select(chosen), target)
         else:
             writer.close()
-    pa.default_memory_pool().release_unused()
+    release_arrow_memory()
 
 
 def _shorten(column: pa.Array) -> pa.Array:

@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kwsniff.analysis.memory import give_all_back, memory_left, resident
 from kwsniff.errors import KwsniffError
 from kwsniff.findings.evaluate import TOTAL, Finding, evaluate
 from kwsniff.findings.prefilter.figures import COUNTED, Figures
@@ -28,6 +27,7 @@ from kwsniff.findings.views import READ, columns_named, open_tables
 from kwsniff.limits import Limits
 from kwsniff.live.batches import Batches, one_batch
 from kwsniff.live.snapshot import Picture
+from kwsniff.memory import memory_left, release_memory, resident_bytes
 
 WINDOW_S: Final = 60.0
 EVERY_S: Final = 3.0
@@ -190,7 +190,7 @@ class Watch:
                 self._hold(self._judge(steps, picture))
             except (KwsniffError, MemoryError, OSError, RuntimeError, ValueError, _errors()) as error:
                 self.held, self.trouble = (), f"the search for findings has stopped: {error}"
-            give_all_back()
+            release_memory()
             took = self._now() - started
             with self._turn:
                 self._due = self._now() + max(self._every, took * _REST)
@@ -200,8 +200,8 @@ class Watch:
     def _judge(self, steps: Sequence[_Step], picture: Picture | None) -> list[Finding]:
         unfinished = {} if picture is None else self._develop(picture)
         self.connections = unfinished.get("connections")
-        give_all_back()
-        steps = self._fitting(steps, resident() + _TO_LOOK + _bytes(steps))
+        release_memory()
+        steps = self._fitting(steps, resident_bytes() + _TO_LOOK + _bytes(steps))
         parts: dict[str, list[pa.RecordBatch]] = {}
         for batches in (*(step.batches for step in steps), unfinished):
             for name, batch in batches.items():
@@ -218,7 +218,7 @@ class Watch:
         room = f"{memory_left(self._memory) // _MB}MB"
         with open_tables(tables, [TOTAL, *(rule.query for rule in rules)], room) as database:
             found = evaluate(database, rules=rules, total=figures.total_ns())
-            self._fitting(steps, resident())
+            self._fitting(steps, resident_bytes())
         return found
 
     def _fitting(self, steps: Sequence[_Step], taken: int) -> Sequence[_Step]:

@@ -16,6 +16,7 @@ from kwsniff.analyzers import CORE_OUTPUT, start_analyzer
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.findings.prefilter.figures import Figures
 from kwsniff.layout.catalog import Catalog, load_catalog
+from kwsniff.memory import release_arrow_memory
 from kwsniff.sources.tls import Secrets
 from kwsniff.spark.events import ONE, Notes, Spans
 from kwsniff.spark.parts import Part, PartWriter
@@ -106,7 +107,7 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
     rows.finish()
     bins, names = _write_bins(work.scratch, analyzer, num_captures)
     parts, notes = rows.parts.close(), rows.notes.close()
-    pa.default_memory_pool().release_unused()  # the process waits for its next task
+    release_arrow_memory()  # the process waits for its next task
     return Decoded(
         parts,
         notes,

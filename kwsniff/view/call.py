@@ -6,19 +6,20 @@ is drawn.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.limits import Limits
-from kwsniff.texts import display_filter
-from kwsniff.view.capture import Call, Packet
+from kwsniff.texts import display_filter, in_time
 from kwsniff.view.decode import Message, decode
 from kwsniff.view.inner import find_inner
 from kwsniff.view.model import Message as AnyMessage
 from kwsniff.view.model import Surroundings
-from kwsniff.view.phrases import in_nanoseconds, in_span, plural
+from kwsniff.view.phrases import plural
 from kwsniff.view.redact import hide
+from kwsniff.view.selection import Call, Packet
 from kwsniff.view.text import message_lines
 from kwsniff.zones import UTC_ZONE, Zone
 
@@ -191,7 +192,7 @@ def _heading(call: Call) -> str:
     latency = call.response["latency_ns"] if call.response else None
     if call.status:
         status = call.status.replace("_", " ")
-        parts.append(f"{status} in {in_span(latency)}" if latency is not None else status)
+        parts.append(f"{status} in {in_time(latency)}" if latency is not None else status)
     if call.reason:
         parts.append(call.reason.replace("_", " "))
     return ", ".join(part for part in parts if part)
@@ -242,7 +243,7 @@ def _facts(call: Call, part: Part, drawing: Drawing) -> dict[str, Any]:
         "direction": part.side,
         "api_name": api.name if api else None,
         "correlation_id": packet["correlation_id"],
-        **{name: None if time is None else in_nanoseconds(time) for name, time in times.items()},
+        **{name: None if time is None else _in_nanoseconds(time) for name, time in times.items()},
         **{name: packet[name] for name in ("first_frame", "last_frame")},
         "bytes": packet["length"],
         "torn": packet["torn"],
@@ -260,3 +261,9 @@ def _contents(part: Part, drawing: Drawing) -> dict[str, Any]:
     token = part.packet["data"].hex() if drawing.secrets else f"<redacted, {len(part.packet['data'])} bytes>"
     empty: dict[str, Any] = {"api_key": None, "api_version": None, "header": None, "body": None}
     return {**empty, "unknown_tags": [], "error": None, "inside": [], "token": token}
+
+
+def _in_nanoseconds(time: int) -> str:
+    """A capture's time (nanoseconds since the epoch) as ISO 8601 with nine digits."""
+    seconds, rest = divmod(time, 1_000_000_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09}Z"

@@ -4,14 +4,15 @@ No bytes raise an exception (reading.py).
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.limits import Limits
 from kwsniff.view import model
+from kwsniff.view.document import document
 from kwsniff.view.inner import found_inside
-from kwsniff.view.inside import inner_documents
 from kwsniff.view.model import LIMITS, Direction, Inner, Place
 from kwsniff.view.reading import read_message
 from kwsniff.zones import UTC_ZONE, Zone
@@ -27,7 +28,7 @@ class Message(model.Message):
 
     def as_full_dict(self) -> dict[str, Any]:
         """``as_dict`` and, as ``inside``, the content of the bytes fields."""
-        return {**self.as_dict(), "inside": inner_documents(self.found_inside())}
+        return {**self.as_dict(), "inside": _inner_documents(self.found_inside())}
 
     def text(self, zone: Zone = UTC_ZONE) -> str:
         """A tree as text, with times in a zone."""
@@ -37,9 +38,9 @@ class Message(model.Message):
 
     def hexdump(self) -> str:
         """The bytes, 16 per line, each with the fields that begin in it."""
-        from kwsniff.view.hexdump import render
+        from kwsniff.view.text import hexdump
 
-        return render(self)
+        return hexdump(self)
 
     def __str__(self) -> str:
         return self.text()
@@ -71,3 +72,30 @@ def decode(
         catalog=catalog or load_catalog(layouts),
         limits=limits,
     )
+
+
+def _inner_documents(inner: Mapping[Place, Inner]) -> list[dict[str, Any]]:
+    """Content of bytes fields: one object for each, in the order of the fields.
+
+    ``path`` (JSON pointer of the field), ``name``, ``version``, then ``body``, ``message``, ``records`` or
+    ``facts`` if present, ``error``, ``note`` and, nested, ``inside``.
+    """
+    return [_inner_document(inner[place]) for place in sorted(inner)]
+
+
+def _inner_document(one: Inner) -> dict[str, Any]:
+    """One of ``_inner_documents``."""
+    shown: dict[str, Any] = {"path": one.path, "name": one.name, "version": one.version}
+    inside = _inner_documents(one.inner)
+    if one.tree is not None:
+        shown["body"] = document(one.tree.body) if one.tree.body else None
+    if one.message is not None:
+        shown["message"] = one.message.as_dict()
+        inside = _inner_documents(one.message.inner or {})
+    if one.records is not None:
+        shown["records"] = one.records.as_dict()
+        for (batch, record, name), found in one.in_records.items():
+            inside.append({**_inner_document(found), "path": f"/batches/{batch}/records/{record}/{name}"})
+    if one.facts is not None:
+        shown["facts"] = one.facts
+    return {**shown, "error": one.error, "note": one.note or None, "inside": inside}

@@ -13,7 +13,7 @@ from typing import Final
 
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import Field
-from kwsniff.view import envelope, membership, telemetry
+from kwsniff.view import membership, telemetry
 from kwsniff.view.bare_bodies import read_schema
 from kwsniff.view.internal_topics import read_record
 from kwsniff.view.model import Inner, Message, Place, Surroundings
@@ -94,13 +94,21 @@ class Finder:
             codec = self.near("compression_type")
             return telemetry.read_metrics(data, codec if isinstance(codec, int) else 0, self.bytes_left)
         if field.name == "request_principal":
-            return envelope.read_principal(self, data)
+            return self.principal(data)
         if field.name in ("request_data", "response_data"):
             return self.message(data, field.name)
         if field.name == "user_data":
             return membership.read_user_data(self, data)
         protocol = self.near("protocol_type") or self.around.protocol_type
         return membership.read_member(self, data, field.name, protocol if isinstance(protocol, str) else None)
+
+    def principal(self, data: bytes) -> Inner:
+        """The client principal in an Envelope (KIP-590): an int16 version and the default principal; custom
+        principal builders may write other bytes."""
+        if len(data) < 2:
+            return Inner("DefaultPrincipalData", note="too short for a version")
+        inner = self.schema("DefaultPrincipalData", int.from_bytes(data[:2], "big", signed=True), data[2:])
+        return inner if inner.is_read else Inner("bytes", note="not the default principal")
 
     def near(self, *names: str) -> Value:
         """Value of the nearest field with one of these names, in this struct or an enclosing one."""

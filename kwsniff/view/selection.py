@@ -1,6 +1,7 @@
-"""Which calls a reader hands out, by the core's rows of api_calls."""
+"""The calls that a reader hands out: which ones, by the core's rows of api_calls, and what one has."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -13,6 +14,30 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = tuple(name for name, _, _ in DECLARED["api_calls"])
 """Of api_calls, as the core delivers them."""
+
+Packet = dict[str, Any]
+"""A message as returned by ``Analyzer.take_messages``."""
+
+
+@dataclass(slots=True)
+class Call:
+    """A completed call, or a message without a call.
+
+    ``id`` is the tables' call_id, None for a message without a call. ``request`` or
+    ``response`` may be missing: not captured, not sent, or already delivered. ``status`` and ``reason`` are
+    words of the closed lists of docs/anomalies.md.
+    """
+
+    id: int | None
+    request: Packet | None = None
+    response: Packet | None = None
+    status: str | None = None
+    reason: str | None = None
+
+    @property
+    def packets(self) -> tuple[Packet, ...]:
+        """Request and response, if present."""
+        return tuple(packet for packet in (self.request, self.response) if packet is not None)
 
 
 class Ended(NamedTuple):

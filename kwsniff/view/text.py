@@ -1,9 +1,11 @@
-"""A message as an indented tree: names, values, meanings of codes and times, and the decoding error.
+"""A message as text: an indented tree, or its bytes next to the fields that begin in them.
 
-The content of a bytes field follows it.
+The tree has names, values, meanings of codes and times, and the decoding error. The content of a bytes field
+follows it.
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.meaning import Meaning
@@ -16,6 +18,9 @@ from kwsniff.view.phrases import in_zone, shorten
 from kwsniff.view.redact import Redacted
 from kwsniff.view.tree import Node, Tree, Value
 from kwsniff.zones import UTC_ZONE, Zone
+
+_WIDTH: Final = 16
+"""Bytes of a line of a hexdump."""
 
 
 def render(message: Message, zone: Zone = UTC_ZONE) -> str:
@@ -161,3 +166,32 @@ def _meant(field: Field, value: int, catalog: Catalog, zone: Zone) -> str:
         time = in_zone(value, zone)
         return time if time != str(value) else ""
     return catalog.enums.get(field.enum, {}).get(value) or "" if field.enum else ""
+
+
+def hexdump(message: Message) -> str:
+    """Lines of offset, 16 bytes in hex, the same as ASCII, and the leaves whose value begins there."""
+    starts: dict[int, list[str]] = {}
+    hidden: set[int] = set()
+    for _, node in message.tree.walk():
+        if node.is_leaf:
+            starts.setdefault(node.start // _WIDTH, []).append(f"{node.name}={format_value(node.value)}")
+            if isinstance(node.value, Redacted):
+                hidden.update(range(node.start, node.end))
+    if message.rest_hidden:
+        for tag in message.tree.unknown_tags:
+            hidden.update(range(tag.start, tag.start + tag.size))
+        if message.error is not None:
+            hidden.update(range(message.error.offset, len(message.data)))
+    if message.error is not None:
+        starts.setdefault(message.error.offset // _WIDTH, []).append(f"! {message.error.code}")
+    lines = []
+    for at in range(0, len(message.data), _WIDTH):
+        piece = message.data[at : at + _WIDTH]
+        pairs = ["**" if at + i in hidden else f"{byte:02x}" for i, byte in enumerate(piece)]
+        chars = [
+            "*" if at + i in hidden else chr(byte) if 32 <= byte < 127 else "."
+            for i, byte in enumerate(piece)
+        ]
+        columns = f"{at:08x}  {' '.join(pairs[:8]):<23}  {' '.join(pairs[8:]):<23}  |{''.join(chars):<16}|"
+        lines.append(f"{columns}  {'  '.join(starts.get(at // _WIDTH, ()))}".rstrip())
+    return "\n".join(lines)

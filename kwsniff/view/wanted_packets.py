@@ -8,8 +8,8 @@ from typing import Final
 from kwsniff.core.capture.packet_offsets import connection_number, endpoint_number
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.sources.slices import Wanted
-from kwsniff.view.capture import Call, Packet
-from kwsniff.view.phrases import in_span
+from kwsniff.texts import in_time
+from kwsniff.view.selection import Call, Packet
 
 _ALL: Final = (1 << 63) - 1
 _MAPPED: Final = bytes(10) + b"\xff\xff"
@@ -76,7 +76,7 @@ def _comment(call: Call, packet: Packet) -> str:
     if packet["correlation_id"] is not None:
         told.append(f"correlation id {packet['correlation_id']}")
     if packet["direction"] and packet["latency_ns"] is not None:
-        told.append(f"answered in {in_span(packet['latency_ns'])}")
+        told.append(f"answered in {in_time(packet['latency_ns'])}")
     elif not packet["direction"] and call.status not in (None, "answered"):
         told.append(call.status.replace("_", " ") if call.status else "")
     return f"{'' if call.id is None else f'call {call.id}: '}{', '.join(told)}"

@@ -114,7 +114,7 @@ def test_the_farthest_client_has_the_longest_way_to_a_broker_and_back() -> None:
     transport = trouble.as_dict()["transport"]
     # 30, 200 (its handshake took 900), 30 (one half alone says nothing), 200; the first of equal ones stays.
     assert (transport["farthest_client"], transport["max_round_trip_ns"]) == ("10.0.0.2", 200)
-    assert transport["vantages"] == {"client": 2, "broker": 2}
+    assert transport["capture_points"] == {"client": 2, "broker": 2}
 
 
 def test_rebalances_have_the_reasons_that_the_rows_have() -> None:

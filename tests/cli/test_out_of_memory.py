@@ -17,7 +17,7 @@ import pytest
 import kwsniff
 import kwsniff.cli.explain
 from kwsniff.cli.main import run
-from kwsniff.cli.out_of_memory import is_refused_memory
+from kwsniff.memory import is_refused_memory
 from tests.traffic.files import frames, pcap
 from tests.traffic.scenes import two_clients
 
@@ -71,7 +71,7 @@ def test_another_error_is_not_taken_for_it(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_module_that_fails_without_a_word_lacked_memory_only_where_there_is_a_bound(
     monkeypatch: pytest.MonkeyPatch, bounded: bool
 ) -> None:
-    monkeypatch.setattr("kwsniff.cli.out_of_memory.are_bounded", lambda: bounded)
+    monkeypatch.setattr("kwsniff.memory.has_address_limit", lambda: bounded)
     error = SystemError("<built-in function compile> returned NULL without setting an exception")
     assert is_refused_memory(error) == bounded
 

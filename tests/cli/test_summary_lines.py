@@ -10,14 +10,14 @@ from kwsniff.cli.failures import ROUTINE, brokers_grid, clients_grid, without_ro
 from kwsniff.cli.grids import Grid
 from kwsniff.cli.summary import summary as summary_room
 from kwsniff.cli.summary.connections import connections_line, encrypted_lines, twins_line
-from kwsniff.cli.summary.summary import _vantage, summary_parts
+from kwsniff.cli.summary.summary import _capture_point, summary_parts
 
 MS = 1_000_000
 TRANSPORT = {
     f"{side}_{what}": 0
     for side in ("client", "broker")
     for what in ("bytes", "retransmitted_bytes", "missing_bytes", "zero_window_ns")
-} | {"max_round_trip_ns": 0, "farthest_client": "10.0.0.9", "vantages": {}}
+} | {"max_round_trip_ns": 0, "farthest_client": "10.0.0.9", "capture_points": {}}
 
 
 def calls(name: str, number: int, **more: Any) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def test_what_was_sent_again_is_a_share_of_what_was_sent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("vantages", "word"),
+    ("capture_points", "word"),
     [
         ({"client": 3, "broker": 1}, "client"),  # three of four agree
         ({"client": 74, "broker": 26}, None),
@@ -82,9 +82,9 @@ def test_what_was_sent_again_is_a_share_of_what_was_sent() -> None:
     ],
 )
 def test_the_capture_point_is_what_nearly_all_connections_show(
-    vantages: dict[str, int], word: str | None
+    capture_points: dict[str, int], word: str | None
 ) -> None:
-    assert _vantage(vantages) == word
+    assert _capture_point(capture_points) == word
 
 
 def test_calls_are_in_the_order_of_their_number_with_their_columns() -> None:

@@ -14,7 +14,7 @@ NOTHING = {
     "one_sided": 0,
     "not_captured": 0,
     "begun_before": 0,
-    "no_vantage": 0,
+    "no_capture_point": 0,
     "connections": 4,
     "seconds": 3600.0,
 }
@@ -33,7 +33,7 @@ def test_less_than_a_minute_is_short(seconds: float | None, is_short: bool) -> N
 
 @pytest.mark.parametrize(("unknown", "is_said"), [(0, False), (3, False), (4, True)])
 def test_the_capture_point_is_unknown_where_no_connection_tells_it(unknown: int, is_said: bool) -> None:
-    assert bool(said(no_vantage=unknown)) == is_said
+    assert bool(said(no_capture_point=unknown)) == is_said
 
 
 @pytest.mark.parametrize("name", ["sealed", "one_sided", "not_captured", "begun_before"])

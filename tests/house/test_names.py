@@ -90,3 +90,12 @@ def test_a_bare_name_belongs_to_few_folders() -> None:
     assert {
         name: places for name, places in folders.items() if len(places) > _SHARED and name not in _EVERYWHERE
     } == {}
+
+
+def test_a_name_belongs_to_one_module_of_the_core() -> None:
+    """A library that holds several compiled modules names each by its file alone."""
+    places: dict[str, set[str]] = defaultdict(set)
+    for path in tracked_files():
+        if path.suffix in (".pyx", ".pxd") and relative(path).startswith("kwsniff/core/"):
+            places[path.stem].add(str(path.parent.relative_to(ROOT)))
+    assert {name: folders for name, folders in places.items() if len(folders) > 1} == {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kwsniff.view.decode import decode
-from kwsniff.view.hexdump import render
+from kwsniff.view.text import hexdump
 
 
 def test_lines_have_offsets_bytes_characters_and_the_fields_that_begin_there() -> None:
@@ -12,7 +12,7 @@ def test_lines_have_offsets_bytes_characters_and_the_fields_that_begin_there() -
     The text of the client id begins at byte 10 and ends at byte 18, in the next line.
     """
     data = bytes.fromhex("000c000000000007") + b"\0\x08a b~\x1fdef" + b"\0\2g\x7f" + b"\0\0\0\5" + b"\0\1m"
-    lines = render(decode(data)).splitlines()
+    lines = hexdump(decode(data)).splitlines()
     assert lines[0].startswith(
         "00000000  00 0c 00 00 00 00 00 07  00 08 61 20 62 7e 1f 64  |..........a b~.d|"
     )

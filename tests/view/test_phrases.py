@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kwsniff.view.phrases import in_nanoseconds, in_span, in_zone, plural, shorten
+from kwsniff.view.call import _in_nanoseconds
+from kwsniff.view.phrases import in_zone, plural, shorten
 from kwsniff.zones import UTC_ZONE
 
 LAST = 253_402_300_799_999
@@ -45,20 +46,5 @@ def test_words_agree_with_their_number(number: int, word: str, shown: str) -> No
     assert plural(number, word) == shown
 
 
-@pytest.mark.parametrize(
-    ("nanoseconds", "shown"),
-    [
-        (999, "999 ns"),
-        (1_000, "1 us"),
-        (999_999, "1000 us"),
-        (1_000_000, "1 ms"),
-        (10**9, "1 s"),
-        (12_345, "12.3 us"),
-    ],
-)
-def test_spans_have_three_digits(nanoseconds: int, shown: str) -> None:
-    assert in_span(nanoseconds) == shown
-
-
 def test_nanoseconds_have_nine_digits() -> None:
-    assert in_nanoseconds(1_700_000_000_000_000_007) == "2023-11-14T22:13:20.000000007Z"
+    assert _in_nanoseconds(1_700_000_000_000_000_007) == "2023-11-14T22:13:20.000000007Z"

@@ -51,7 +51,7 @@ class Trouble:
         self._transactions: dict[str, Spans] = {}
         self._throttled: dict[tuple[str | None, str | None], Spans] = {}
         self._transport: Counter[str] = Counter()
-        self._vantages: Counter[str] = Counter()
+        self._capture_points: Counter[str] = Counter()
         self._farthest: tuple[int, str | None] = 0, None
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
@@ -73,7 +73,7 @@ class Trouble:
             for column in _TRANSPORT:
                 self._transport[column] += int(whole_numbers(batch[column], null=0).sum())
             with_calls = whole_numbers(batch["calls"], null=0) > 0
-            self._vantages.update(
+            self._capture_points.update(
                 capture_point for (capture_point,) in pick(batch, with_calls, ("capture_point",))
             )
             for address, least, there, back in pick(batch, with_calls, _TRIPS):
@@ -114,7 +114,7 @@ class Trouble:
             "groups": groups,
             "transactions": transactions,
             "throttling": throttling,
-            "transport": {**transport, "vantages": dict(self._vantages.most_common())},
+            "transport": {**transport, "capture_points": dict(self._capture_points.most_common())},
         }
 
 

@@ -5,12 +5,12 @@ import argparse
 import os
 
 from kwsniff.cli.chosen_calls import add_filters
-from kwsniff.cli.garbage_collection import look_as_usual
 from kwsniff.cli.live.options import check
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option
 from kwsniff.cli.options.ports import add_port_option
 from kwsniff.cli.options.times import add_time_options
+from kwsniff.memory import collect_as_usual
 
 _EXAMPLES = """examples:
   kwsniff live -i eth0                               a view of all Kafka on eth0; q ends it, ? shows the keys
@@ -160,5 +160,5 @@ def run(args: argparse.Namespace) -> int:
 
     from kwsniff.cli.live.loop import follow
 
-    look_as_usual()
+    collect_as_usual()
     return follow(args, wishes)

@@ -14,7 +14,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.analysis.chosen import chosen_tables
-from kwsniff.analysis.memory import keep_below
 from kwsniff.cli.live.lines import IntervalLines, JsonLines, interval_json, interval_line
 from kwsniff.cli.live.options import Wishes
 from kwsniff.cli.live.screen import Screen
@@ -38,6 +37,7 @@ from kwsniff.live.ring import PacketRing
 from kwsniff.live.session import Session
 from kwsniff.live.watch import WINDOW_S, Watch
 from kwsniff.live.window import Window
+from kwsniff.memory import keep_below
 from kwsniff.sources.live import kernel_filter, open_live
 from kwsniff.sources.live_source import LiveSource
 from kwsniff.sources.ports import AskedPorts

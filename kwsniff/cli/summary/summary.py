@@ -124,15 +124,15 @@ def _network(transport: Facts) -> Iterator[str]:
         told.append(f"highest RTT {trip}, client {transport['farthest_client']}")
     if told:
         yield f"network: {', '.join(told)}"
-    if capture_point := _vantage(transport["vantages"]):
-        yield f"captured {WORDS['capture_point'][capture_point].partition(':')[0]}"
+    if where := _capture_point(transport["capture_points"]):
+        yield f"captured {WORDS['capture_point'][where].partition(':')[0]}"
 
 
-def _vantage(vantages: Mapping[str, int]) -> str | None:
+def _capture_point(capture_points: Mapping[str, int]) -> str | None:
     """The capture point, if at least half of the connections show one and nearly all of these agree."""
-    word = max(vantages.keys() - {"unknown"}, key=vantages.__getitem__, default=None)
-    known = sum(vantages.values()) - vantages.get("unknown", 0)
-    if word is None or 2 * known < sum(vantages.values()) or vantages[word] < _SURE * known:
+    word = max(capture_points.keys() - {"unknown"}, key=capture_points.__getitem__, default=None)
+    known = sum(capture_points.values()) - capture_points.get("unknown", 0)
+    if word is None or 2 * known < sum(capture_points.values()) or capture_points[word] < _SURE * known:
         return None
     return word
 

@@ -12,7 +12,8 @@
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.kafka.apis cimport Apis, find_slot, in_span
 from kwsniff.core.kafka.kafka_connection cimport (
-    CHOICE_NO_BODY, CHOICE_NO_ROW, CHOICE_ROW, DIALOG_UNTRIED, DIALOG_WANTED, MOST_CHOICES, Call, Choices, Context, KafkaConnection,
+    CHOICE_NO_BODY, CHOICE_NO_ROW, CHOICE_ROW, CONNECTION_UNDECIDED, CONNECTION_WANTED, MOST_CHOICES, Call, Choices,
+    Context, KafkaConnection,
 )
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.bytes.buffer cimport contents
@@ -46,9 +47,9 @@ cdef inline int choose_by_client(Context* context, KafkaConnection* kafka, Span 
             return CHOICE_ROW
     elif length == 0 or not has(data, 14, <size_t>length) or not same_bytes(keep(drop(data, 14), <size_t>length), known):
         return CHOICE_ROW
-    if kafka.chosen == DIALOG_UNTRIED:
+    if kafka.chosen == CONNECTION_UNDECIDED:
         kafka.chosen = context.choices.may_choose(context.owner, kafka)
-    return CHOICE_ROW if kafka.chosen == DIALOG_WANTED else CHOICE_NO_BODY
+    return CHOICE_ROW if kafka.chosen == CONNECTION_WANTED else CHOICE_NO_BODY
 
 
 cdef inline bint is_lesson(Context* context, int key, int lesson) noexcept nogil:

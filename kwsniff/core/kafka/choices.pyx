@@ -10,7 +10,9 @@ from libc.stdlib cimport calloc
 from libc.string cimport memset
 
 from kwsniff.core.kafka.apis cimport Apis, find_slot
-from kwsniff.core.kafka.kafka_connection cimport DIALOG_UNWANTED, DIALOG_WANTED, MOST_CHOICES, Choices, KafkaConnection
+from kwsniff.core.kafka.kafka_connection cimport (
+    CONNECTION_UNWANTED, CONNECTION_WANTED, MOST_CHOICES, Choices, KafkaConnection,
+)
 from kwsniff.core.bytes.buffer cimport contents
 from kwsniff.core.bytes.span cimport Span
 
@@ -36,13 +38,13 @@ cdef fill_choices(Choices* choices, Apis* apis, choice):
 
 
 cdef int ask_choice(KafkaConnection* kafka, may_choose) except -1:
-    """DialogChoice of a connection, by its addresses, ports, number and client id."""
+    """ConnectionChoice of a connection, by its addresses, ports, number and client id."""
     cdef int client = kafka.client, broker = 1 - kafka.client
     cdef Span name = contents(&kafka.client_id)
     try:
         client_id = (<const char*>name.at)[:name.num].decode() if name.num else None
     except UnicodeDecodeError:          # rows show it repaired
-        return DIALOG_WANTED
+        return CONNECTION_WANTED
     wanted = may_choose({
         "connection_id": kafka.connection.id,
         "client_address": (<const char*>kafka.address[client]).decode(),
@@ -51,4 +53,4 @@ cdef int ask_choice(KafkaConnection* kafka, may_choose) except -1:
         "broker_port": kafka.connection.port[broker],
         "client_id": client_id,
     })
-    return DIALOG_WANTED if wanted else DIALOG_UNWANTED
+    return CONNECTION_WANTED if wanted else CONNECTION_UNWANTED

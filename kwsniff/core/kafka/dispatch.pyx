@@ -38,14 +38,14 @@ from kwsniff.core.kafka.decrypted_streams cimport gap_cipher, plain_sink, retry_
 from kwsniff.core.kafka.late_secrets cimport free_sealed, is_too_much, keep_sealed, next_opened
 from kwsniff.core.kafka.proxy_headers cimport count_early
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_connection
-from kwsniff.core.kafka.resync cimport look_for_frame, may_chain, note_step, take_chain
+from kwsniff.core.kafka.frame_resync cimport look_for_frame, may_chain, note_step, take_chain
 from kwsniff.core.kafka.fetch_sessions cimport end_session, session_bytes
 from kwsniff.core.kafka.tcp_events cimport end_events
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.tcp.arrivals cimport latest_arrival
 from kwsniff.core.tcp.connections cimport *
 from kwsniff.core.tls.hello cimport free_hello, hello_bytes
-from kwsniff.core.tls.records cimport miss_records
+from kwsniff.core.tls.record_layer cimport miss_records
 from kwsniff.core.tls.decryption cimport end_cipher, free_tls
 from kwsniff.core.tls.tls_state cimport tls_bytes
 from kwsniff.core.wire.topic_ids cimport free_topic_ids, start_topic_ids

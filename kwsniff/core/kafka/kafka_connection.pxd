@@ -56,10 +56,10 @@ cdef enum Choice:
     CHOICE_NO_ROW = 1           # its request is read
     CHOICE_NO_BODY = 2
 
-cdef enum DialogChoice:
-    DIALOG_UNTRIED = 0
-    DIALOG_WANTED = 1
-    DIALOG_UNWANTED = 2
+cdef enum ConnectionChoice:
+    CONNECTION_UNDECIDED = 0
+    CONNECTION_WANTED = 1
+    CONNECTION_UNWANTED = 2
 
 cdef enum:
     MOST_CHOICES = 64           # versions of an API that are decided by themselves
@@ -236,7 +236,7 @@ cdef struct KafkaConnection:
     Session session
     TextCache texts[NUM_TEXTS]
     int caller
-    int chosen                  # DialogChoice, for requests with its client id
+    int chosen                  # ConnectionChoice, for requests with its client id
     int64_t answered_at         # last packet of the latest response, or NO_TIME
     int64_t muted_until         # the broker said that it reads nothing before then
     int64_t served_id           # the latest call whose time is known

@@ -6,7 +6,7 @@ from kwsniff.core.kafka.frames cimport FRAMING_LOST, feed_framing
 from kwsniff.core.bytes.span cimport Span
 from kwsniff.core.tcp.connections cimport Arrival, Connection
 from kwsniff.core.tls.hello cimport HELLO_COMES
-from kwsniff.core.tls.records cimport count_records
+from kwsniff.core.tls.record_layer cimport count_records
 
 cdef KafkaConnection* open_kafka(Context* context, Connection* connection) noexcept nogil
 cdef void take_first_bytes(Context* context, KafkaConnection* kafka, int direction, Arrival* arrival, int64_t offset,

@@ -16,7 +16,7 @@ from kwsniff.core.declared cimport (
 from kwsniff.core.bytes.buffer cimport Buffer, append, contents
 from kwsniff.core.kafka.apis cimport DETAIL_REQUEST, ApiRange, find_api, in_span
 from kwsniff.core.kafka.kafka_connection cimport (
-    DIALOG_UNTRIED, KEPT_CLIENT_ID, KEPT_GROUP_ID, KEPT_GROUP_INSTANCE_ID, KEPT_MEMBER_ID, KEPT_MESSAGE, KEPT_PROTOCOL_TYPE,
+    CONNECTION_UNDECIDED, KEPT_CLIENT_ID, KEPT_GROUP_ID, KEPT_GROUP_INSTANCE_ID, KEPT_MEMBER_ID, KEPT_MESSAGE, KEPT_PROTOCOL_TYPE,
     KEPT_TRANSACTIONAL_ID, SPARE_TEXT, Call, Context, KafkaConnection,
 )
 from kwsniff.core.kafka.request_texts cimport keep_text, keep_topic
@@ -60,7 +60,7 @@ cdef void keep_facts(Context* context, KafkaConnection* kafka, Call* call, Span 
     call.record_bytes = facts.record_bytes
     if kafka.client_id.len == 0:
         learn_text(kafka, &kafka.client_id, facts.client_id)
-        kafka.chosen = DIALOG_UNTRIED
+        kafka.chosen = CONNECTION_UNDECIDED
     learn_text(kafka, &kafka.software_name, facts.software_name)
     learn_text(kafka, &kafka.software_version, facts.software_version)
     learn_text(kafka, &kafka.sasl_mechanism, facts.sasl_mechanism)

@@ -6,7 +6,7 @@ Rules
   2. Hellos are read before their records come here (hello.pyx); what changes keys inside records is read here: Finished
      and KeyUpdate of 1.3, change_cipher_spec and hellos of a renegotiation.
   3. Records whose secrets may still come are kept, in the order they came, up to `most_queued`; then they are let go, and
-     the next one is found like after a loss (resync.pyx).
+     the next one is found like after a loss (record_resync.pyx).
   4. What does not open is not guessed at: its bytes are a gap of the plain stream.
 
     CLEAR --[ change_cipher_spec (1.2), first record of data (1.3) ]--> SEALED <--[ loss; found ]--> LOST --> GIVEN_UP
@@ -25,10 +25,10 @@ from kwsniff.core.tls.hello cimport (
     HELLO_COMES, Hello, end_hello, free_hello, make_hello, take_clear_messages, take_hello, take_opened_alert,
 )
 from kwsniff.core.tls.keys cimport drop_key, key_overhead, note_proven, open_run
-from kwsniff.core.tls.records cimport (
+from kwsniff.core.tls.record_layer cimport (
     RECORD_ALERT, RECORD_CHANGE, RECORD_DATA, RECORD_HANDSHAKE, RECORD_HEADER, begins_record,
 )
-from kwsniff.core.tls.resync cimport (
+from kwsniff.core.tls.record_resync cimport (
     change_key, find_key, give_up, guess_session, hello_of, is_1_3, lose_record, seek_record,
 )
 from kwsniff.core.tls.tls_state cimport *

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from kwsniff.core.bytes.buffer cimport Buffer
 from kwsniff.core.bytes.span cimport Span
-from kwsniff.core.tls.records cimport Records
+from kwsniff.core.tls.record_layer cimport Records
 
 cdef enum HelloState:
     HELLO_COMES = 0

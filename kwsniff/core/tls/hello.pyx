@@ -25,7 +25,7 @@ from libc.stdlib cimport calloc, free
 from kwsniff.core.bytes.buffer cimport Buffer, append, contents, release
 from kwsniff.core.bytes.hash cimport hash_span
 from kwsniff.core.bytes.span cimport Span, be16, be32, copy_out, drop, has, keep, make_span, u8
-from kwsniff.core.tls.records cimport ALERT_BYTES, RECORD_ALERT, RECORD_HANDSHAKE, RECORD_HEADER
+from kwsniff.core.tls.record_layer cimport ALERT_BYTES, RECORD_ALERT, RECORD_HANDSHAKE, RECORD_HEADER
 from kwsniff.core.tls.hello_texts cimport name_suite, name_version
 
 cdef enum:

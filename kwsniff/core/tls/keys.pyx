@@ -24,7 +24,7 @@ from libc.string cimport memcpy
 from kwsniff.core.bytes.buffer cimport Buffer, append, append_raw
 from kwsniff.core.bytes.span cimport Span, be16, copy_out, drop, has, keep, make_span, u8
 from kwsniff.core.tls.hello cimport Hello
-from kwsniff.core.tls.records cimport LONGEST_RECORD, RECORD_DATA, RECORD_HEADER
+from kwsniff.core.tls.record_layer cimport LONGEST_RECORD, RECORD_DATA, RECORD_HEADER
 from kwsniff.core.tls.tls_state cimport EPOCH_HANDSHAKE, Opened, Opening
 
 cdef enum Kind:

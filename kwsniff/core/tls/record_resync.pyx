@@ -22,7 +22,7 @@ from kwsniff.core.bytes.span cimport Span, be16, drop, has, keep, u8
 from kwsniff.core.tcp.connections cimport GAP_NOT_DECRYPTED, Arrival, Connection
 from kwsniff.core.tls.hello cimport Hello
 from kwsniff.core.tls.keys cimport drop_key, find_number, guess_key, key_overhead, take_key
-from kwsniff.core.tls.records cimport RECORD_DATA, RECORD_HEADER, begins_record
+from kwsniff.core.tls.record_layer cimport RECORD_DATA, RECORD_HEADER, begins_record
 from kwsniff.core.tls.tls_state cimport (
     EPOCH_DATA, EPOCH_HANDSHAKE, SIDE_CLEAR, SIDE_GIVEN_UP, SIDE_LOST,
     SIDE_SEALED, Opening, Tls, TlsSide,
