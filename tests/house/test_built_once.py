@@ -24,8 +24,8 @@ def project(tmp_path: Path) -> Path:
         "from kwsniff.core.shared cimport twice\n\n\ndef one():\n    return twice(1)\n", "utf-8"
     )
     (core / "two.pyx").write_text("def two():\n    return 2\n", "utf-8")
-    for package in (core, core.parent):
-        (package / "__init__.py").touch()
+    (core.parent / "__init__.py").touch()
+    shutil.copy(ROOT / "kwsniff" / "core" / "__init__.py", core)
     (core / "shared.pyx").touch()
     compiler = tmp_path / "compiler"
     compiler.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\nexec gcc "$@"\n', "utf-8")
@@ -73,9 +73,28 @@ def test_a_build_for_elsewhere_leaves_a_folder_that_python_can_use(project: Path
     """As `pip install .` in a clone builds: Python there takes this folder, not what was installed."""
     command = ["setup.py", "-q", "build_ext", "--build-lib", "elsewhere", "--build-temp", "temporary"]
     subprocess.run([sys.executable, *command], check=True, capture_output=True, cwd=project, timeout=300)
-    assert [*(project / "elsewhere").glob("kwsniff/core/one.*")]
+    assert [*(project / "elsewhere").glob("kwsniff/core/modules.*")]
     asked = "from kwsniff.core.one import one; print(one())"
     done = subprocess.run(
         [sys.executable, "-c", asked], check=True, capture_output=True, text=True, cwd=project
     )
     assert done.stdout == "2\n"
+
+
+def test_two_modules_of_one_name_do_not_build(project: Path) -> None:
+    (project / "kwsniff" / "core" / "tcp").mkdir()
+    (project / "kwsniff" / "core" / "tcp" / "one.pyx").touch()
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=project, timeout=300)
+    assert done.returncode == 1
+    assert "two modules of one shared object cannot have the same name: one" in done.stderr
+
+
+def test_a_profile_that_is_not_there_is_said(project: Path) -> None:
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    settings = {**os.environ, "KWSNIFF_PROFILE": "use"}
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, cwd=project, env=settings, timeout=300
+    )
+    assert done.returncode == 1
+    assert "python -m tests.perf.training" in done.stderr
