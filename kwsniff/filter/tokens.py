@@ -78,5 +78,5 @@ def _end(found: re.Match[str] | None, otherwise: int) -> int:
 
 
 def quote(text: str) -> str:
-    """A text as the language writes it."""
+    """A text as the language and SQL write it."""
     return "'" + text.replace("'", "''") + "'"

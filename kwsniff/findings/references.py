@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kwsniff.filter.tokens import quote
 from kwsniff.findings.api_purposes import PURPOSES, add_purpose
 from kwsniff.tables.enums import WORDS
 
@@ -43,7 +44,7 @@ def _add_error_causes(database: "duckdb.DuckDBPyConnection") -> None:
     for code, cause in load_catalog().causes.items():
         asked = cause.asked or (None, None)
         texts_ = [cause.cause, _with_settings(cause), *asked, cause.owner]
-        quoted = ", ".join("null" if text is None else _quote(text) for text in texts_)
+        quoted = ", ".join("null" if text is None else quote(text) for text in texts_)
         rows.append(f"({code}, {quoted}, {cause.passes_s or 'null'}, {bool(cause.findings)})")
     columns = "error_code, cause, advice, asked, asked_name, owner, passes, has_rule"
     database.execute(f"create temp view error_cause as from (values {', '.join(rows)}) v({columns})")
@@ -68,10 +69,6 @@ def _add_foreign_protocols(database: "duckdb.DuckDBPyConnection") -> None:
     ]
     listed = ", ".join(f"('{name}', '{what}', {port or 'null'})" for name, what, port in rows)
     database.execute(f"create temp view foreign_protocol as from (values {listed}) v(protocol, what, port)")
-
-
-def _quote(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 REFERENCES: Final[dict[str, "Callable[[duckdb.DuckDBPyConnection], None]"]] = {

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kwsniff.errors import OutputError, UsageError
+from kwsniff.filter.tokens import quote
 from kwsniff.findings.database import hush, open_database
 from kwsniff.findings.views import MEMORY, files_of_tables, is_folder_of_tables
 from kwsniff.tables.schema import TABLES, arrow_schema
@@ -104,7 +105,7 @@ def closing_quietly(database: "duckdb.DuckDBPyConnection") -> Iterator["duckdb.D
 
 def _show(database: "duckdb.DuckDBPyConnection", name: str, paths: list[str]) -> None:
     if paths:
-        listed = ", ".join(_quote(path) for path in paths)
+        listed = ", ".join(quote(path) for path in paths)
         dated = str(all("/date=" in path for path in paths)).lower()  # as pipeline lays them out
         source = f"read_parquet([{listed}], union_by_name=true, hive_partitioning={dated})"
     else:  # a table that has no rows yet, as live begins them
@@ -119,18 +120,14 @@ def _shut_in(database: "duckdb.DuckDBPyConnection", paths: list[str], spill: str
     for setting, value in (
         ("TimeZone", "'UTC'"),
         ("memory_limit", f"'{MEMORY}'"),
-        ("temp_directory", _quote(spill)),
-        ("allowed_paths", f"[{', '.join(map(_quote, paths))}]"),
+        ("temp_directory", quote(spill)),
+        ("allowed_paths", f"[{', '.join(map(quote, paths))}]"),
         ("autoinstall_known_extensions", "false"),
         ("autoload_known_extensions", "false"),
         ("enable_external_access", "false"),
         ("lock_configuration", "true"),
     ):
         database.execute(f"set {setting} = {value}")
-
-
-def _quote(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 @dataclass(frozen=True, slots=True)

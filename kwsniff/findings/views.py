@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kwsniff.errors import UsageError
+from kwsniff.filter.tokens import quote
 from kwsniff.findings.database import hush, open_database
 from kwsniff.findings.references import REFERENCES
 from kwsniff.tables.column import Column
@@ -153,7 +154,7 @@ def _create_views(
 
 def _source(listed: Sequence[str | os.PathLike[str]]) -> str:
     apart = str(len(listed) <= _FEW or not _have_same_columns(listed)).lower()
-    files_ = ", ".join(map(_quote, listed))
+    files_ = ", ".join(map(quote, map(str, listed)))
     return f"read_parquet([{files_}], union_by_name={apart}, hive_partitioning=false)"
 
 
@@ -270,7 +271,7 @@ def _is_shown(file: Path, folder: Path) -> bool:
 
 def _set_up(database: "duckdb.DuckDBPyConnection", memory: str = MEMORY) -> None:
     # What does not fit goes where temporary files go, not into the current directory; DuckDB removes it.
-    spare = _quote(Path(tempfile.gettempdir(), f"kwsniff-findings-{os.getpid()}"))
+    spare = quote(str(Path(tempfile.gettempdir(), f"kwsniff-findings-{os.getpid()}")))
     database.execute(
         f"set TimeZone = 'UTC'; set memory_limit = '{memory}'; set temp_directory = {spare}; "
         "set parquet_metadata_cache = true; "
@@ -278,10 +279,6 @@ def _set_up(database: "duckdb.DuckDBPyConnection", memory: str = MEMORY) -> None
         "set asof_loop_join_threshold = 0"
     )
     hush(database)
-
-
-def _quote(path: str | os.PathLike[str]) -> str:
-    return "'" + str(path).replace("'", "''") + "'"
 
 
 def _show(

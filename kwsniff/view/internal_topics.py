@@ -19,7 +19,6 @@ _COORDINATORS: Final = {
     "__share_group_state": "share_coordinator",
 }
 _LOGS: Final = {"__cluster_metadata": "metadata", "__remote_log_metadata": "storage"}
-INTERNAL_TOPICS: Final = (*_COORDINATORS, *_LOGS)
 _FRAMES: Final = (0, 1)
 
 

@@ -25,7 +25,6 @@ from tests.traffic.wire import sized
 from tests.view.wrapped import envelope
 
 NAMES = sorted(path.parent.name for path in CAPTURES.glob("*/about.toml"))
-SAME = ("connection_id", "client_port", "api_key", "status", "reason")
 # The mock's log is whole; Kafka's own brokers do not log everything.
 MOCKED = [name for name in NAMES if "mock" in about(name)["broker"]["name"]]
 

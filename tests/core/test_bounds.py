@@ -19,8 +19,9 @@ from tests.core.hand import (
     response,
     tables_of,
 )
-from tests.core.test_protocol_heuristics import framed, header
+from tests.core.test_protocol_heuristics import header
 from tests.traffic import messages
+from tests.traffic.wire import sized
 
 
 def call_of(tables: Rows, number: int) -> dict[str, Any]:
@@ -62,7 +63,7 @@ def test_a_frame_has_so_many_bytes_at_most(limit: int, whole: bool) -> None:
     talk.send(True, request(2))
     answer = struct.pack(">ihi", 2, 0, 15) + 15 * struct.pack(">hhh", 18, 0, 3) + b"\0"
     assert len(answer) == 101
-    talk.send(False, framed(answer))
+    talk.send(False, sized(answer))
     tables = tables_of(talk.packets, limits={"frame_bytes": limit})
     assert call_of(tables, 2)["status"] == ("answered" if whole else "response_not_captured")
     assert names(tables) == (["trailing_bytes"] if whole else ["framing_lost"])
@@ -73,7 +74,7 @@ def test_an_answer_that_began_is_not_said_to_be_missing() -> None:
     talk = Talk().open()
     ask(talk, 1)
     talk.send(True, request(2))
-    whole = framed(struct.pack(">ihi", 2, 0, 50) + 50 * struct.pack(">hhh", 18, 0, 3))
+    whole = sized(struct.pack(">ihi", 2, 0, 50) + 50 * struct.pack(">hhh", 18, 0, 3))
     for at in (0, 60, 120):
         talk.send(False, whole[at : at + 60])
     for from_client in (True, False):
@@ -129,7 +130,7 @@ def test_a_session_that_a_broken_answer_opens_is_not_believed() -> None:
     then = messages.fetch(11, 2, {}, session=(77, 1), opened=77)
     assert first.response and then.response
     ask(talk, 0)
-    for call, answer in ((first, framed(first.response[4:-9])), (then, then.response)):
+    for call, answer in ((first, sized(first.response[4:-9])), (then, then.response)):
         talk.send(True, call.request)
         talk.send(False, answer)
     tables = tables_of(talk.packets)
@@ -155,8 +156,8 @@ def test_a_first_request_that_no_layout_describes_is_believed_while_it_can_be_ke
     limit: int, protocol: str
 ) -> None:
     talk = Talk().open()
-    talk.send(True, framed(header(501, 0, 1) + bytes(2_000)))
-    talk.send(False, framed(struct.pack(">i", 1) + bytes(6)))
+    talk.send(True, sized(header(501, 0, 1) + bytes(2_000)))
+    talk.send(False, sized(struct.pack(">i", 1) + bytes(6)))
     for number in (2, 3):
         ask(talk, number)
     tables = tables_of(talk.packets, limits={"frame_kept_bytes": limit})
@@ -170,6 +171,6 @@ def test_a_broken_answer_does_not_say_that_there_was_no_error() -> None:
     call = messages.produce(7, 1, {"a": {0: b"", 1: b""}})
     assert call.response
     talk.send(True, call.request)
-    talk.send(False, framed(call.response[4:-9]))
+    talk.send(False, sized(call.response[4:-9]))
     row = call_of(tables_of(talk.packets), 1)
     assert (row["reason"], row["error_code"], row["error_count"]) == ("undecodable", None, None)

@@ -18,7 +18,6 @@ class Calls:
     """Rows of calls at random, and what `sum_calls` gets for them."""
 
     NAMES = ("a", "b")
-    ADDRESSES = ("here", "there")
     CALLERS = ("client", "broker")
     APIS = ("Produce", "Fetch", "Metadata", "Heartbeat")
     STATUSES = ("unanswered", "answered")

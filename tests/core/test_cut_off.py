@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.core.hand import ACK, FIN, RST, Rows, Talk, ask, at_ms, names, request, tables_of
-from tests.core.test_protocol_heuristics import framed
+from tests.traffic.wire import sized
 
-BODY = framed(struct.pack(">ihi", 2, 0, 50) + 50 * struct.pack(">hhh", 18, 0, 3))
+BODY = sized(struct.pack(">ihi", 2, 0, 50) + 50 * struct.pack(">hhh", 18, 0, 3))
 """The response to the second request: 4 + 10 + 300 bytes."""
 
 

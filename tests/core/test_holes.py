@@ -20,9 +20,9 @@ from tests.core.hand import (
     response,
     tables_of,
 )
-from tests.core.test_protocol_heuristics import framed
 from tests.traffic import messages
 from tests.traffic.scenes import ORDERS
+from tests.traffic.wire import sized
 
 SECOND = 10**9
 FAR = 2**30 + 1  # beyond the largest window (RFC 7323 2.3)
@@ -242,7 +242,7 @@ def test_a_few_bytes_at_a_segments_end_are_no_answer() -> None:
     ask(talk, 1)
     talk.send(False, b"\xff" * 40)
     talk.send(True, request(2))
-    talk.send(False, b"\xff" * 20 + framed(b"\0\0\0\2" + bytes(96))[:10])
+    talk.send(False, b"\xff" * 20 + sized(b"\0\0\0\2" + bytes(96))[:10])
     talk.send(False, response(2))
     ask(talk, 3)
     tables = tables_of(talk.packets)
@@ -326,8 +326,8 @@ def test_zeroes_inside_a_segment_are_no_answer() -> None:
     talk = Talk().open()
     talk.send(True, struct.pack(">ihhih", 16, 12, 0, 0, 6) + b"client")
     talk.send(True, request(1))
-    talk.send(False, framed(struct.pack(">ih", 0, 0)), keep=False)
-    talk.send(False, b"\xff" * 20 + framed(struct.pack(">ih", 0, 0)) + b"\xff" * 6)
+    talk.send(False, sized(struct.pack(">ih", 0, 0)), keep=False)
+    talk.send(False, b"\xff" * 20 + sized(struct.pack(">ih", 0, 0)) + b"\xff" * 6)
     talk.send(True, request(2))
     talk.send(False, response(2))
     ask(talk, 3)

@@ -24,6 +24,7 @@ from tests.core.hand import (
 )
 from tests.traffic.files import Frame, pcap
 from tests.traffic.hello import client_hello, records
+from tests.traffic.wire import sized
 
 
 def header(key: int, version: int, number: int, client_id: bytes | None = b"rdkafka") -> bytes:
@@ -32,18 +33,14 @@ def header(key: int, version: int, number: int, client_id: bytes | None = b"rdka
     return struct.pack(">hhih", key, version, number, size) + (client_id or b"")
 
 
-def framed(message: bytes) -> bytes:
-    return struct.pack(">I", len(message)) + message
-
-
 def api_versions(number: int, behind: bytes = b"", client_id: bytes = b"rdkafka") -> bytes:
     """ApiVersions v0: a header, no body."""
-    return framed(header(18, 0, number, client_id) + behind)
+    return sized(header(18, 0, number, client_id) + behind)
 
 
 def versions(number: int, behind: bytes = b"") -> bytes:
     """Its response: no error, one API."""
-    return framed(struct.pack(">ihihhh", number, 0, 1, 18, 0, 3) + behind)
+    return sized(struct.pack(">ihihhh", number, 0, 1, 18, 0, 3) + behind)
 
 
 def calls_of(tables: Rows) -> list[tuple[Any, ...]]:
@@ -91,8 +88,8 @@ def test_much_behind_what_was_never_answered_is_no_request() -> None:
 def test_a_client_may_have_control_characters_in_its_name(opened: bool, ports: tuple[int, ...]) -> None:
     talk = Talk().open() if opened else Talk()
     for number in (1, 2):
-        talk.send(True, framed(header(3, 0, number, b"a\tb\x00c") + struct.pack(">i", 0)))
-        talk.send(False, framed(struct.pack(">iii", number, 0, 0)))
+        talk.send(True, sized(header(3, 0, number, b"a\tb\x00c") + struct.pack(">i", 0)))
+        talk.send(False, sized(struct.pack(">iii", number, 0, 0)))
     tables = tables_of(talk.packets, ports=ports)
     assert calls_of(tables) == [(1, "answered", None), (2, "answered", None)]
     assert connection_of(tables)["client_id"] == "a\tb\x00c"
@@ -175,20 +172,20 @@ def zookeeper(types: tuple[int, ...], dice: random.Random) -> list[tuple[bool, b
     """A session: frames with a size, small numbers where Kafka has key, version and correlation id, no client
     id. Each answer is a header alone, an empty list, or what a node holds (ZooKeeper's zookeeper.jute)."""
     said = [
-        (True, framed(struct.pack(">iqiqi", 0, 0, 30_000, 0, 16) + bytes(17))),
-        (False, framed(struct.pack(">iiqi", 0, 30_000, 0x1234567890, 16) + bytes(17))),
+        (True, sized(struct.pack(">iqiqi", 0, 0, 30_000, 0, 16) + bytes(17))),
+        (False, sized(struct.pack(">iiqi", 0, 30_000, 0x1234567890, 16) + bytes(17))),
     ]
     for number in range(1, 40):
         kind = dice.choice(types)
         path = b"/brokers/ids/7"
-        said.append((True, framed(struct.pack(">iii", number, kind, len(path)) + path + b"\0")))
+        said.append((True, sized(struct.pack(">iii", number, kind, len(path)) + path + b"\0")))
         fails = dice.random() < 0.5
         body = b"" if fails else dice.choice((bytes(4), bytes(4) + dice.randbytes(68)))
-        said.append((False, framed(struct.pack(">iqi", number, 77 + number, -101 if fails else 0) + body)))
+        said.append((False, sized(struct.pack(">iqi", number, 77 + number, -101 if fails else 0) + body)))
         if dice.random() < 0.1:
             said += [
-                (True, framed(struct.pack(">ii", -2, 11))),
-                (False, framed(struct.pack(">iqi", -2, 77, 0))),
+                (True, sized(struct.pack(">ii", -2, 11))),
+                (False, sized(struct.pack(">iqi", -2, 77, 0))),
             ]
     return said
 
@@ -210,7 +207,7 @@ def test_a_client_without_a_name_is_one(name: bytes | None) -> None:
     """The shortest request that Kafka knows, and the shortest answer."""
     talk = Talk().open()
     for number in (1, 2, 3):
-        talk.send(True, framed(header(18, 0, number, name)))
+        talk.send(True, sized(header(18, 0, number, name)))
         talk.send(False, response(number))
     assert [row[:2] for row in calls_of(tables_of(talk.packets))] == [(n, "answered") for n in (1, 2, 3)]
 
@@ -220,8 +217,8 @@ def test_a_first_request_that_a_capture_cut_hides_no_call_behind_it(kept: int) -
     """From its whole header on it is a request, too; before, only its response is known."""
     talk = Talk().open()
     for number in (1, 2, 3):
-        talk.send(True, framed(header(12, 0, number, b"a-client") + b"\0\1g" + bytes(4) + b"\0\1m"))
-        talk.send(False, framed(struct.pack(">ih", number, 0)))
+        talk.send(True, sized(header(12, 0, number, b"a-client") + b"\0\1g" + bytes(4) + b"\0\1m"))
+        talk.send(False, sized(struct.pack(">ih", number, 0)))
     talk.packets[3] = talk.packets[3][: 40 + kept]
     tables = tables_of(talk.packets)
     first = (1, "answered" if kept >= 14 else "response_only", "cut_by_snaplen")
@@ -245,7 +242,7 @@ def early_summary(number: int) -> tuple[bytes, bytes]:
     topic = bytes(range(16))
     asked = b"\2g" + b"\2" + topic + b"\2" + struct.pack(">ii", 3, 4) + bytes(3)
     told = b"\2" + topic + b"\2" + struct.pack(">ih", 3, 0) + b"\0" + struct.pack(">iq", 5, 6) + bytes(3)
-    return framed(header(87, 0, number) + b"\0" + asked), framed(struct.pack(">i", number) + b"\0" + told)
+    return sized(header(87, 0, number) + b"\0" + asked), sized(struct.pack(">i", number) + b"\0" + told)
 
 
 def early_heartbeat(number: int) -> tuple[bytes, bytes]:
@@ -255,7 +252,7 @@ def early_heartbeat(number: int) -> tuple[bytes, bytes]:
     asked += b"\2" + assignor + b"\0\0"
     told = struct.pack(">ih", 0, 0) + b"\0\2m" + struct.pack(">i", 7) + b"\0"
     told += struct.pack(">i", 5_000) + b"\xff\0"
-    return framed(header(68, 0, number) + b"\0" + asked), framed(struct.pack(">i", number) + b"\0" + told)
+    return sized(header(68, 0, number) + b"\0" + asked), sized(struct.pack(">i", number) + b"\0" + told)
 
 
 @pytest.mark.parametrize("spoken", [early_summary, early_heartbeat])

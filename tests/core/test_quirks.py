@@ -11,24 +11,21 @@ import pytest
 import kwsniff
 from tests.core.hand import ACK, FIN, START_NS, Rows, Talk, ask, connection_of, request, response, tables_of
 from tests.traffic.files import Frame, pcap
+from tests.traffic.wire import sized
 
 KERBEROS = bytes.fromhex("06092a864886f712010202")
 SPNEGO = bytes.fromhex("06062b0601050502")
 
 
-def framed(message: bytes) -> bytes:
-    return struct.pack(">i", len(message)) + message
-
-
 def produce(number: int, acks: int, version: int = 3) -> bytes:
     """Produce v3, without a topic (ProduceRequest.json)."""
     head = struct.pack(">hhih", 0, version, number, 1) + b"p"
-    return framed(head + struct.pack(">hhii", -1, acks, 30_000, 0))
+    return sized(head + struct.pack(">hhii", -1, acks, 30_000, 0))
 
 
 def produced(number: int) -> bytes:
     """Its response: no topics, no throttling."""
-    return framed(struct.pack(">iii", number, 0, 0))
+    return sized(struct.pack(">iii", number, 0, 0))
 
 
 def told(tables: Rows) -> list[tuple[Any, ...]]:
@@ -102,12 +99,12 @@ def test_another_number_than_those_of_acks_0_is_still_unexpected() -> None:
 
 
 def find_coordinator(number: int) -> bytes:
-    return framed(struct.pack(">hhih", 10, 0, number, 1) + b"c" + struct.pack(">h", 1) + b"g")
+    return sized(struct.pack(">hhih", 10, 0, number, 1) + b"c" + struct.pack(">h", 1) + b"g")
 
 
 def found(number: int) -> bytes:
     """No error, node 1 at h:9092."""
-    return framed(struct.pack(">ihih", number, 0, 1, 1) + b"h" + struct.pack(">i", 9092))
+    return sized(struct.pack(">ihih", number, 0, 1, 1) + b"h" + struct.pack(">i", 9092))
 
 
 def analyzed(packets: list[bytes], folder: Path) -> Rows:
@@ -149,14 +146,14 @@ def sync_group(number: int) -> bytes:
     """SyncGroup v0 (SyncGroupRequest.json): group g, generation 1, member m, no assignments."""
     text = struct.pack(">h", 1)
     body = text + b"g" + struct.pack(">i", 1) + text + b"m" + struct.pack(">i", 0)
-    return framed(struct.pack(">hhih", 14, 0, number, 1) + b"c" + body)
+    return sized(struct.pack(">hhih", 14, 0, number, 1) + b"c" + body)
 
 
 def test_null_bytes_where_none_may_be_are_read_and_noted() -> None:
     talk = Talk().open()
     ask(talk, 1)
     talk.send(True, sync_group(2))
-    talk.send(False, framed(struct.pack(">ihi", 2, 27, -1)))  # REBALANCE_IN_PROGRESS, assignment null
+    talk.send(False, sized(struct.pack(">ihi", 2, 27, -1)))  # REBALANCE_IN_PROGRESS, assignment null
     ask(talk, 3)
     tables = tables_of(talk.packets)
     assert told(tables) == [(1, "answered"), (2, "answered"), (3, "answered")]
@@ -167,7 +164,7 @@ def test_null_bytes_where_none_may_be_are_read_and_noted() -> None:
 def test_bytes_of_another_negative_length_are_read_no_further() -> None:
     talk = Talk().open()
     talk.send(True, sync_group(2))
-    talk.send(False, framed(struct.pack(">ihi", 2, 27, -2)))
+    talk.send(False, sized(struct.pack(">ihi", 2, 27, -2)))
     tables = tables_of(talk.packets)
     assert [name for name, _ in anomalies(tables)] == ["undecodable_response"]
 
@@ -175,7 +172,7 @@ def test_bytes_of_another_negative_length_are_read_no_further() -> None:
 def test_null_text_where_none_may_be_is_read_no_further() -> None:
     talk = Talk().open()
     talk.send(True, find_coordinator(2))
-    talk.send(False, framed(struct.pack(">ihihi", 2, 0, 1, -1, 9092)))
+    talk.send(False, sized(struct.pack(">ihihi", 2, 0, 1, -1, 9092)))
     tables = tables_of(talk.packets)
     assert [name for name, _ in anomalies(tables)] == ["undecodable_response"]
 
@@ -211,7 +208,7 @@ def token(mechanism: bytes, size: int, *, off: int = 0) -> bytes:
     inner = mechanism + b"\1\0" * (size // 2)
     number = len(inner) + off
     length = bytes([number]) if number < 128 else b"\x82" + struct.pack(">H", number)
-    return framed(b"\x60" + length + inner)
+    return sized(b"\x60" + length + inner)
 
 
 @pytest.mark.parametrize(
@@ -221,10 +218,10 @@ def token(mechanism: bytes, size: int, *, off: int = 0) -> bytes:
 def test_bare_tokens_of_gssapi_begin_a_kafka_connection(mechanism: bytes, size: int) -> None:
     talk = Talk().open()
     talk.send(True, token(mechanism, size))
-    talk.send(False, framed(b""))
-    talk.send(True, framed(b""))
-    talk.send(False, framed(b"\5\4" + bytes(30)))
-    talk.send(True, framed(b"\5\4" + bytes(30)))
+    talk.send(False, sized(b""))
+    talk.send(True, sized(b""))
+    talk.send(False, sized(b"\5\4" + bytes(30)))
+    talk.send(True, sized(b"\5\4" + bytes(30)))
     for number in range(1, 5):
         ask(talk, number)
     tables = tables_of(talk.packets)
@@ -235,7 +232,7 @@ def test_bare_tokens_of_gssapi_begin_a_kafka_connection(mechanism: bytes, size: 
 def test_a_token_of_kerberos_is_one_though_its_length_does_not_agree() -> None:
     talk = Talk().open()
     talk.send(True, token(KERBEROS, 600, off=4))
-    talk.send(False, framed(b""))
+    talk.send(False, sized(b""))
     ask(talk, 1)
     assert told(tables_of(talk.packets)) == [(1, "answered")]
 
@@ -243,7 +240,7 @@ def test_a_token_of_kerberos_is_one_though_its_length_does_not_agree() -> None:
 def test_bytes_that_only_begin_like_a_token_are_none() -> None:
     talk = Talk().open()
     talk.send(True, token(bytes.fromhex("06032b0e02"), 600, off=4))
-    talk.send(False, framed(b""))
+    talk.send(False, sized(b""))
     ask(talk, 1)
     tables = tables_of(talk.packets)
     assert (tables["api_calls"], connection_of(tables)["protocol"]) == ([], "other")

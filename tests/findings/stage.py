@@ -10,6 +10,7 @@ import kwsniff
 from tests.traffic import files, messages
 from tests.traffic.hello import client_hello, records, server_hello
 from tests.traffic.tcp import MILLISECOND, Endpoint, Scene, Script
+from tests.traffic.wire import sized
 
 BROKER = Endpoint("10.1.0.92", 9092)
 CLIENT = "10.1.0.7"
@@ -17,19 +18,15 @@ SECOND = 1000 * MILLISECOND
 CLOSING, OPEN, RESET = "close", "open", "reset"
 
 
-def framed(message: bytes) -> bytes:
-    return struct.pack(">i", len(message)) + message
-
-
 def request(key: int, version: int, number: int, body: bytes = b"", name: bytes = b"shop") -> bytes:
-    return framed(struct.pack(">hhih", key, version, number, len(name)) + name + body)
+    return sized(struct.pack(">hhih", key, version, number, len(name)) + name + body)
 
 
 def versions(number: int, **offered: tuple[int, int]) -> bytes:
     """ApiVersions v0's answer (ApiVersionsResponse.json); `k3=(0, 8)`: of API 3 versions 0 to 8."""
     spans = {int(name[1:]): span for name, span in offered.items()} | {18: (0, 4)}
     listed = b"".join(struct.pack(">hhh", key, *span) for key, span in sorted(spans.items()))
-    return framed(struct.pack(">ihi", number, 0, len(spans)) + listed)
+    return sized(struct.pack(">ihi", number, 0, len(spans)) + listed)
 
 
 ASK = request(18, 0, 1)

@@ -23,13 +23,13 @@ from tests.findings.stage import (
     Stage,
     alert,
     at,
-    framed,
     request,
     versions,
 )
 from tests.traffic import files
 from tests.traffic.hello import client_hello, records
 from tests.traffic.tcp import MILLISECOND, Endpoint
+from tests.traffic.wire import sized
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def stage(tmp_path: Path) -> Stage:
     [
         (b"\xaa" * 40, "certain", "a frame of 2,863,311,530 bytes"),
         (b"\x3b\x9a\xca\x00" + b"x" * 36, "likely", "a frame of 1,000,000,000 bytes"),
-        (framed(b"\xff\xff" + b"x" * 36), "likely", "bytes that do not begin a request"),
+        (sized(b"\xff\xff" + b"x" * 36), "likely", "bytes that do not begin a request"),
         (request(3, 0, 2, b"\x7f\xff\xff\xff"), "likely", "layout (Metadata version 0)"),
     ],
 )  # fmt: skip
@@ -106,7 +106,7 @@ def test_a_version_that_is_offered_says_nothing_of_versions(stage: Stage) -> Non
 
 
 def test_a_version_that_the_broker_answers_elsewhere_is_offered(stage: Stage) -> None:
-    answer = framed(struct.pack(">iii", 2, 0, 0))
+    answer = sized(struct.pack(">iii", 2, 0, 0))
     stage.talk(
         ASK, (versions(1, k3=(1, 8)),), request(3, 0, 2, b"\0\0\0\0"), (answer,), at=SECOND, by_client=True
     )
@@ -180,8 +180,8 @@ def test_a_server_that_keeps_silent(stage: Stage) -> None:
 
 def test_a_server_that_only_closes_and_speaks_zookeeper_with_others(stage: Stage) -> None:
     there = Endpoint("10.1.0.90", 4711)
-    connect = framed(struct.pack(">iqiqi", 0, 0, 30_000, 0, 16) + bytes(17))
-    stage.talk(connect, (framed(struct.pack(">iiqi", 0, 30_000, 7, 16) + bytes(17)),), broker=there, end=OPEN)
+    connect = sized(struct.pack(">iqiqi", 0, 0, 30_000, 0, 16) + bytes(17))
+    stage.talk(connect, (sized(struct.pack(">iiqi", 0, 30_000, 7, 16) + bytes(17)),), broker=there, end=OPEN)
     for moment in at(1, 2, 3):
         stage.talk(ASK, at=moment, broker=there)
     assert stage.found() == [("not_kafka", "certain", "configuration", "10.1.0.90:4711")]
@@ -218,7 +218,7 @@ def test_an_old_client_at_a_new_broker_is_not_at_the_wrong_door(stage: Stage) ->
     [
         (b"GET /metrics HTTP/1.1\r\nHost: broker\r\n\r\n", "speaks HTTP"),
         (b"*1\r\n$4\r\nPING\r\n", "speaks Redis"),
-        (framed(struct.pack(">iqiqi", 0, 0, 30_000, 0, 16) + bytes(17)), "speaks ZooKeeper"),
+        (sized(struct.pack(">iqiqi", 0, 0, 30_000, 0, 16) + bytes(17)), "speaks ZooKeeper"),
     ],
 )
 def test_a_client_that_does_not_speak_kafka_at_a_broker(stage: Stage, first: bytes, words: str) -> None:
@@ -291,7 +291,7 @@ def asked(*numbers: int) -> bytes:
 
 
 HEARTBEAT = request(12, 0, 2, b"\0\1g\0\0\0\1\0\1m")
-CUT_SHORT = framed(struct.pack(">ib", 2, 0))
+CUT_SHORT = sized(struct.pack(">ib", 2, 0))
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_one_response_that_cannot_be_read_and_harms_nobody_is_no_finding(stage: 
 
 
 SYNC = request(14, 0, 2, b"\0\1g\0\0\0\1\0\1m\0\0\0\0")
-NULL = framed(struct.pack(">ihi", 2, 0, -1))
+NULL = sized(struct.pack(">ihi", 2, 0, -1))
 
 
 def test_null_bytes_are_a_note_while_the_client_goes_on(stage: Stage) -> None:

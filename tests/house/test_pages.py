@@ -12,6 +12,7 @@ import pytest
 from kwsniff.cli.main import VERBS, make_parser
 from kwsniff.cli.options.times import joined_times
 from kwsniff.errors import KwsniffError
+from kwsniff.findings.docs import findings_page
 from kwsniff.findings.rule import load_rules
 from kwsniff.findings.sql import load_questions
 from kwsniff.limits import Limits
@@ -167,3 +168,8 @@ def test_the_pages_stay_short() -> None:
     ]
     assert sum(len(text.split()) for text in written) < 28_000
     assert len(TEXTS[ROOT / "CHANGELOG.md"].split()) < 1_200
+
+
+def test_the_page_of_findings_is_up_to_date() -> None:
+    page = (DOCS / "findings.md").read_text("utf-8")
+    assert page == findings_page(), "run: python -m kwsniff.findings.docs > docs/findings.md"

@@ -16,7 +16,6 @@ Row = dict[str, Any]
 EPOCH_NS = 1_700_000_000 * 10**9
 ANA = {"member": "ana-1", "client_id": "ana"}
 BOB = {"member": "bob-1", "client_id": "bob"}
-CLEO = {"member": "cleo-1", "client_id": "cleo"}
 
 
 class Story:

@@ -17,7 +17,7 @@ from kwsniff.layout.traits import CLASSIC, GROUP_KINDS
 from kwsniff.tables.rows import pick
 from kwsniff.timelines.call_ids import note_call
 from kwsniff.timelines.details import BYTES, Said, list_elements, read_request, read_response
-from kwsniff.timelines.groups.rebalance import LONGEST_NAME, Row
+from kwsniff.timelines.groups.rebalance import LONGEST_NAME, Row, to_nanoseconds
 from kwsniff.timelines.groups.rebalances import (
     FENCED_INSTANCE_ID,
     JOIN,
@@ -318,9 +318,9 @@ class Members:
             "group_instance_id": member.instance,
             "client_id": member.client_id,
             "client_address": member.client_address,
-            "joined_time": _nanoseconds(member.joined),
-            "last_time": _nanoseconds(member.last),
-            "left_time": _nanoseconds(left),
+            "joined_time": to_nanoseconds(member.joined),
+            "last_time": to_nanoseconds(member.last),
+            "left_time": to_nanoseconds(left),
             "left_how": how,
             "reason_text": member.reason_text,
             "session_timeout_ms": member.session_timeout,
@@ -385,7 +385,3 @@ def _few(topics: list[Any]) -> list[str]:
 
 def _text(reason: Any) -> str | None:
     return reason[:LONGEST_REASON] if isinstance(reason, str) and reason else None
-
-
-def _nanoseconds(time: int | None) -> int | None:
-    return None if time is None else time * 1000

@@ -135,11 +135,11 @@ class Rebalance:
             "members": [*(name for _, name in joined), *(n for n, t in self.members.items() if t is None)],
             "member_count": len(self.members) + self.unnamed,
             "first_member": first[1],
-            "first_join_time": _nanoseconds(first[0]),
+            "first_join_time": to_nanoseconds(first[0]),
             "last_member": last[1],
-            "last_join_time": _nanoseconds(last[0]),
-            "begin_time": _nanoseconds(self.begin),
-            "end_time": _nanoseconds(ended),
+            "last_join_time": to_nanoseconds(last[0]),
+            "begin_time": to_nanoseconds(self.begin),
+            "end_time": to_nanoseconds(ended),
             "duration_ns": None if took is None else max(took, 0) * 1000,
             "calls": self.calls,
             "error_count": self.errors,
@@ -168,5 +168,6 @@ class Rebalance:
         return "unknown", None
 
 
-def _nanoseconds(time: int | None) -> int | None:
+def to_nanoseconds(time: int | None) -> int | None:
+    """Of microseconds."""
     return None if time is None else time * 1000
