@@ -13,8 +13,8 @@ _HEAD = """\
 with owner and proof. `analyze`, `pipeline` and `live` write the same into the table
 [findings](tables/findings.md). [Accuracy](accuracy.md) says how often it is right.
 
-`kwsniff explain FINDING` also prints why a finding matters, its timeline, the settings that concern it, what to
-do, and the findings that may cause it. This page has, for every rule:
+`kwsniff explain FINDING` also prints why a finding matters, its timeline, the settings that concern it,
+what to do, and the findings that may cause it. This page has, for every rule:
 
 - Severity: a **problem** is harm now, a **warning** waste or a risk, an **info** explains figures.
 - Confidence: `certain`, the packets prove it; `likely`, one assumption that they cannot confirm; `possible`,

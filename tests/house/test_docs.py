@@ -22,7 +22,7 @@ def named(heading: str) -> list[str]:
     pattern = rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)"
     section = re.search(pattern, WORDS_PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert section, f"docs/anomalies.md has no section {heading}"
-    return re.findall(r"^- `(\w+)`(?: \(\d+\))?: \S", section[1], re.MULTILINE)
+    return re.findall(r"^- `(\w+)`(?: \(.*?\))?: \S", section[1], re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", EXPLAINED)
