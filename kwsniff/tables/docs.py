@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.column import Column, TableSchema
@@ -181,8 +181,10 @@ def _pair(columns: list[Column]) -> list[Column]:
 
 def _swap(column: Column) -> Column:
     """The same of the other side."""
-    texts = {field: getattr(column, field) for field in ("name", "doc", "source", "null")}
-    swapped = {field: text and re.sub(r"client|broker", _other_side, text) for field, text in texts.items()}
+    texts: dict[str, Any] = {field: getattr(column, field) for field in ("name", "doc", "source", "null")}
+    swapped: dict[str, Any] = {
+        field: text and re.sub(r"client|broker", _other_side, text) for field, text in texts.items()
+    }
     return replace(column, **swapped, derived_from=None, statistics=False)
 
 
