@@ -150,11 +150,11 @@ def _amount(name: str, value: int) -> str:
 
 
 def readme() -> str:
-    """README.md with the output that its first command has, and that of its Python."""
+    """README.md with the output of its example, and that of its Python."""
     text = (ROOT / "README.md").read_text("utf-8")
     python = text.partition("```python\n")[2].partition("```")[0]
     command = text.partition("```text\n$ ")[2].partition("\n")[0]
-    return _with_outputs(text, (_example(command), _printed(python)))
+    return _with_outputs(text, (f"$ {command}\n{_said(command)}", _printed(python)))
 
 
 def five_minutes() -> str:
@@ -200,20 +200,6 @@ def _printed(python: str, folder: Path = ROOT) -> str:
         [sys.executable, "-c", python], cwd=folder, capture_output=True, text=True, check=True
     )
     return done.stdout
-
-
-def _example(command: str) -> str:
-    """What a command prints that writes tables to `out`."""
-    with tempfile.TemporaryDirectory() as folder:
-        words = [folder if word == "out" else word for word in command.split()[1:]]
-        done = subprocess.run(
-            [sys.executable, "-m", "kwsniff.cli.main", *words],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return f"$ {command}\n" + done.stdout.replace(folder, "out")
 
 
 def manual_page() -> str:
