@@ -29,16 +29,16 @@ columns and types ([how to read them](python.md)).
 - Column names are Kafka's own terms.
 - `call_id` and `connection_id` join the tables of one run; across runs use `using (run_id, call_id)`.
 - Times are packet times, rounded down to the microsecond. Durations end in `_ns` and keep the precision of
-  the capture.
+  the capture. Frames are packets, counted as Wireshark does: from 1 in each file.
 - A type with `?` may be null, which means "not known": the column or the top of its page has the reason.
 - `kwsniff explain COLUMN` also prints what a column is computed from.
 
 | type | Arrow | Spark |
 |---|---|---|
 | `bool` | bool | BOOLEAN |
-| `int16`, `int32`, `int64` | the same | SMALLINT, INT, BIGINT |
+| `int16`, `int32`, `int64` | same | SMALLINT, INT, BIGINT |
 | `double` | float64 | DOUBLE |
-| `string`, `binary` | the same | STRING, BINARY |
+| `string`, `binary` | same | STRING, BINARY |
 | `strings`, `integers` | list of string, list of int64 | ARRAY&lt;STRING&gt;, ARRAY&lt;BIGINT&gt; |
 | `time` | timestamp[us, UTC] | TIMESTAMP |
 

@@ -74,8 +74,7 @@ faster, with a healthy cluster beside them.
 
 ## Incidents
 
-`why` put these first, with this owner, in every recording (how many):
-
+`why` put these causes first, with the right owner, in all their recordings (number):
 """
 _MISSED: Final = """
 The others:
@@ -190,9 +189,8 @@ def page(judged: Sequence[Judged]) -> str:
     lines = [_HEAD, *(f"| {what} | {_share(*counts)} |" for what, counts in figures.items()), _BLIND]
     causes = sorted({(each.recording.cause, each.recording.blames) for each in caused})
     groups = [[each for each in caused if _truth(each) == truth] for truth in causes]
-    lines += [
-        ", ".join(f"{_names(group)} ({len(group)})" for group in groups if all(map(_is_perfect, group))) + "."
-    ]
+    perfect = [group for group in groups if all(map(_is_perfect, group))]
+    lines += [_owned(owner, perfect) for owner in sorted({group[0].recording.blames for group in perfect})]
     lines += [_MISSED, *(_row(group) for group in groups if not all(map(_is_perfect, group)))]
     lines += ["", *filter(None, map(_exception, caused))]
     quiet = ", ".join(f"`{name}`" for name in dict.fromkeys(each.recording.name for each in healthy))
@@ -208,8 +206,10 @@ def _is_perfect(judged: Judged) -> bool:
     return judged.rank == 1 and judged.blames_right
 
 
-def _names(judged: Sequence[Judged]) -> str:
-    return f"{judged[0].recording.cause} {judged[0].recording.blames}"
+def _owned(owner: str, groups: Sequence[Sequence[Judged]]) -> str:
+    """The line of one owner's causes, with the number of recordings of each."""
+    of_owner = [group for group in groups if group[0].recording.blames == owner]
+    return f"- {owner}: " + ", ".join(f"{group[0].recording.cause} ({len(group)})" for group in of_owner)
 
 
 def _row(judged: Sequence[Judged]) -> str:

@@ -46,6 +46,9 @@ does not fit:
 {alternates}
 
 ## Schemas inside bytes fields and records
+
+`kwsniff explain TransactionLogValue` prints one.
+
 """
 
 _LIMITS = """\
@@ -88,12 +91,12 @@ def _modules(catalog: Catalog) -> set[str]:
 
 
 def _module(catalog: Catalog, name: str) -> str:
+    """The line of a module's schemas, each with its versions."""
     schemas = sorted(
         (schema for schema in catalog.schemas.values() if schema.module == name),
         key=lambda schema: schema.name,
     )
-    rows = [(each.name, _list(each.versions), _flexible(each.flexible_from)) for each in schemas]
-    return f"\n### {name}\n\n```text\n{_aligned([('schema', 'versions', 'flexible'), *rows])}\n```\n"
+    return f"- {name}: " + ", ".join(f"{each.name} ({_list(each.versions)})" for each in schemas) + "\n"
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> str:
