@@ -38,7 +38,7 @@ def _frame(name: str, doc: str, null: str) -> Column:
     return Column(
         name=name,
         type="int64",
-        doc=f"{doc}, numbered as in Wireshark: from 1 in each file.",
+        doc=f"{doc}, as Wireshark counts.",
         source="position of the packet in its capture",
         null=null,
     )

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.column import Column, TableSchema
@@ -16,7 +16,7 @@ from kwsniff.tables.schema import TABLES
 EXPLAINED: Final = ("status", "reason", "wait", "capture_point", "anomaly", "tcp_event", "icmp_error")
 """Closed lists whose words docs/anomalies.md explains, with what to do; others are on the page of a table."""
 
-_MADE: Final = "<!-- Made by `python -m kwsniff.tables.docs docs`: edit kwsniff/tables/, not this page. -->\n"
+_MADE: Final = "<!-- Made by `python -m kwsniff.tables.docs docs` -->\n"
 
 _HEAD: Final = """\
 # Tables
@@ -27,23 +27,20 @@ _HEAD: Final = """\
 columns and types ([how to read them](python.md)).
 
 - Column names are Kafka's own terms.
-- `call_id` and `connection_id` join the tables of one run. Across several runs join on `run_id` as well:
-  `using (run_id, call_id)`.
+- `call_id` and `connection_id` join the tables of one run; across runs use `using (run_id, call_id)`.
 - Times are packet times, rounded down to the microsecond. Durations end in `_ns` and keep the precision of
-  the capture.
-- null means "not known", for the reason in the column's `null` cell. A column with an empty cell is never
-  null.
+  the capture. Frames are packets, counted as Wireshark does: from 1 in each file.
+- A type with `?` may be null, which means "not known": the column or the top of its page has the reason.
+- `kwsniff explain COLUMN` also prints what a column is computed from.
 
 | type | Arrow | Spark |
 |---|---|---|
 | `bool` | bool | BOOLEAN |
-| `int16`, `int32`, `int64` | the same | SMALLINT, INT, BIGINT |
+| `int16`, `int32`, `int64` | same | SMALLINT, INT, BIGINT |
 | `double` | float64 | DOUBLE |
-| `string`, `binary` | the same | STRING, BINARY |
+| `string`, `binary` | same | STRING, BINARY |
 | `strings`, `integers` | list of string, list of int64 | ARRAY&lt;STRING&gt;, ARRAY&lt;BIGINT&gt; |
 | `time` | timestamp[us, UTC] | TIMESTAMP |
-
-There are no unsigned integers and no nanosecond timestamps, which Spark does not read well.
 
 ## List of tables
 
@@ -56,38 +53,33 @@ up: sum counts and merge sketches to make hours of minutes, and days of hours.
 {aggregates}
 ## Common columns
 
-Several tables have these columns. The page of a table lists them by name only.
+Several tables have these columns; their pages list only the names.
 
 {common}
 ## Filters that skip data
 
-Rows are in the order in which calls ended, in row groups of at most 65,536. Every row group has minimum and
-maximum of times, `call_id`, `connection_id`, `api_key`, `api_name`, `client_id`, `group_id`, `topic`,
-`partition`, status, error codes and latencies. Readers that push filters down (pyarrow, Spark, DuckDB,
-Polars) therefore skip row groups outside a time or range of calls, and row groups without the API, client,
-group or topic.
+Rows are in the order in which calls ended, in row groups of at most 65,536. Readers that push filters down
+(pyarrow, Spark, DuckDB, Polars) skip row groups by times, `call_id`, `connection_id`, `api_key`, `api_name`,
+`client_id`, `group_id`, `topic`, `partition`, status, error codes and latencies.
 
 `kwsniff pipeline` writes `DIR/<table>/date=2026-11-20/*.parquet`: a filter on `date` reads the files of
 that day only. There, rows of different connections may come in another order.
 
 ## Writers and readers
 
-One kwsniff at a time writes into a folder. It holds a lock on the hidden file `.kwsniff.lock`; a second
-kwsniff ends with status 2. The lock works across processes, containers and hosts that share the folder, and
-ends with its process. Where the file system has no locks, a file `.kwsniff.writing` replaces it: after a
-crash, remove that file by hand.
+One kwsniff at a time writes into a folder. It locks the hidden file `.kwsniff.lock`, across processes,
+containers and hosts that share the folder; a second kwsniff ends with status 2. The lock ends with its
+process. Where the file system has no locks, a file `.kwsniff.writing` replaces it: remove it after a crash.
 
 A run writes into a hidden folder, `.kwsniff-<random>/`. When all files are complete, they replace the old
-ones: all or none, also when kwsniff is killed in between. The next kwsniff that writes into the folder then
-completes the change. An open file stays readable.
+ones: all or none. If kwsniff is killed in between, the next kwsniff that writes into the folder completes the
+change. An open file stays readable.
 
-- `analyze` replaces each file in one step. A reader that opens several files in that moment may get some of
-  the old run and some of the new; their `run_id` shows it. `analyze` keeps folders of other verbs and says
-  so.
+- `analyze` replaces file by file. A reader that opens several in that moment may get some of the old run;
+  their `run_id` shows it. `analyze` keeps folders of other verbs and says so.
 - `live` adds files and replaces none. `live` and `pipeline` refuse a folder with tables of another verb.
 - `pipeline` exchanges the whole folder in one step, on Linux and a local file system. Elsewhere (NFS, a
-  mount point, the working directory, a link, a folder with other files) it moves tables one by one; a table
-  may be missing for a moment.
+  mount point, the working directory, a link, a folder with other files) it moves tables one by one.
 """
 
 
@@ -109,7 +101,7 @@ def tables_pages() -> dict[str, str]:
             made=_MADE,
             tables=_contents(tables),
             aggregates=_contents(aggregates),
-            common="\n".join([*_COLUMNS, *(_row(column, "") for column in common.values())]) + "\n",
+            common="".join(f"{_line(column, '')}\n" for column in common.values()),
         )
     }
     for table in [*tables, *aggregates]:
@@ -139,25 +131,27 @@ def _contents(tables: Iterable[TableSchema]) -> str:
     return "".join(["| table | one row is |\n|---|---|\n", *lines])
 
 
-_COLUMNS: Final = ("| column | type | meaning | null | from |", "|---|---|---|---|---|")
-
-
 def _table(table: TableSchema, common: dict[_Identity, Column]) -> str:
     own = _pair([column for column in table.columns if _identity(column) not in common])
-    usual, times = Counter(column.source for column in own).most_common(1)[0]
-    if times > 2:
-        own = [replace(column, source="") if column.source == usual else column for column in own]
     shared = [column for column in table.columns if _identity(column) in common]
+    usual = _usual_null(own)
     lines = [f"# {table.name}", "", _MADE, f"One row is {table.row}. {table.doc}", ""]
-    if times > 2:
-        lines += [f"From, where the cell is empty: {usual}.", ""]
-    lines += [*_COLUMNS, *(_row(column, table.name) for column in own), ""]
+    if usual:
+        lines += [f"Null, where a column has no other reason: {usual}.", ""]
+    lines += [*(_line(column, table.name, usual) for column in own), ""]
     names = ", ".join(f"`{column.name}`{_null(column, common[_identity(column)])}" for column in shared)
     lines += [f"[Common columns](../tables.md#common-columns): {names}.", ""]
     for name in dict.fromkeys(column.enum for column in table.columns if column.enum):
         if _home(name) == table.name:
             lines += [f"## {name}", "", *(f"- `{word}`: {text}" for word, text in WORDS[name].items()), ""]
     return "\n".join(lines)
+
+
+def _usual_null(columns: Iterable[Column]) -> str:
+    """What null means in most columns, if it means the same in several."""
+    reasons = Counter(column.null for column in columns if column.null)
+    usual, times = max(reasons.items(), key=lambda each: each[1], default=("", 0))
+    return usual if times > 2 else ""
 
 
 def _home(enum: str) -> str:
@@ -172,23 +166,30 @@ def _home(enum: str) -> str:
 
 
 def _pair(columns: list[Column]) -> list[Column]:
-    """One row for a column of the client and the same column of the broker after it."""
-    rows: list[Column] = []
+    """One entry for a column of the client and the same column of the broker after it."""
+    entries: list[Column] = []
     for column in columns:
-        other = rows[-1] if rows else None
+        other = entries[-1] if entries else None
         if other and _swap(other) == replace(column, derived_from=None, statistics=False):
-            doc = re.sub(r"\bclient('s)?", r"client\1 (broker\1)", other.doc, count=1)
-            rows[-1] = replace(other, name=f"{other.name}`, `{column.name}", doc=doc)
+            doc = re.sub(r"\bbroker\b", "other side", other.doc)
+            doc = re.sub(r"\bclient('s)?", r"client\1 (broker\1)", doc, count=1)
+            entries[-1] = replace(other, name=f"{other.name}`, `{column.name}", doc=doc)
         else:
-            rows.append(column)
-    return rows
+            entries.append(column)
+    return entries
 
 
 def _swap(column: Column) -> Column:
-    """The same of the broker."""
-    texts = {field: getattr(column, field) for field in ("name", "doc", "source", "null")}
-    swapped = {field: text and text.replace("client", "broker") for field, text in texts.items()}
+    """The same of the other side."""
+    texts: dict[str, Any] = {field: getattr(column, field) for field in ("name", "doc", "source", "null")}
+    swapped: dict[str, Any] = {
+        field: text and re.sub(r"client|broker", _other_side, text) for field, text in texts.items()
+    }
     return replace(column, **swapped, derived_from=None, statistics=False)
+
+
+def _other_side(side: re.Match[str]) -> str:
+    return "broker" if side[0] == "client" else "client"
 
 
 def _null(column: Column, usual: Column) -> str:
@@ -198,10 +199,19 @@ def _null(column: Column, usual: Column) -> str:
     return f" (null: {column.null})" if column.null else " (never null)"
 
 
-def _row(column: Column, page: str) -> str:
-    kind = f"{column.type}, {column.unit}" if column.unit else column.type
-    words = f" One of [{column.enum}]({_link(column.enum, page)})." if column.enum else ""
-    return f"| `{column.name}` | {kind} | {column.doc}{words} | {column.null or ''} | {column.source} |"
+_UNITS: Final = {"nanoseconds": "_ns", "milliseconds": "_ms", "bytes": "bytes"}
+"""Units that the end of a column's name shows."""
+
+
+def _line(column: Column, page: str, usual: str = "") -> str:
+    """One column of a list; `usual` is the reason of a null that the page has at its top."""
+    kind = f"{column.type}?" if column.null else column.type
+    if column.unit and not column.name.endswith(_UNITS.get(column.unit, column.unit)):
+        kind += f", {column.unit}"
+    if column.enum:
+        kind += f", [{column.enum}]({_link(column.enum, page)})"
+    reason = f" Null: {column.null}." if column.null and column.null != usual else ""
+    return f"- `{column.name}` ({kind}): {column.doc}{reason}"
 
 
 def _link(enum: str, table: str) -> str:

@@ -40,7 +40,7 @@ ERROR_CODES = TableSchema(
         Column(
             name="response_frame",
             type="int64",
-            doc="Packet with the first byte of the response, numbered as in Wireshark: from 1 in each file.",
+            doc="Packet with the first byte of the response, as Wireshark counts.",
             source="position of the packet in its capture",
         ),
         Column(

@@ -45,7 +45,7 @@ EVIDENCE: Final = (
     Column(
         name="reset_frame",
         type="int64",
-        doc="That packet, numbered as in Wireshark.",
+        doc="That packet.",
         source=_FRAME,
         null=_NO_RESET,
     ),
@@ -102,7 +102,7 @@ EVIDENCE: Final = (
     Column(
         name="icmp_frame",
         type="int64",
-        doc="That packet, numbered as in Wireshark.",
+        doc="That packet.",
         source=_FRAME,
         null=_NO_ERROR,
     ),

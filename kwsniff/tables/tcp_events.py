@@ -25,7 +25,7 @@ TCP_EVENTS = TableSchema(
         Column(
             name="frame",
             type="int64",
-            doc="The packet, numbered as in Wireshark; the first one for duplicate_acks.",
+            doc="The packet, as Wireshark counts; the first one for duplicate_acks.",
             source="position of the packet in its capture",
         ),
         Column(

@@ -148,7 +148,7 @@ CONNECTIONS = TableSchema(
         ),
         _count(
             "close_frame",
-            "The packet that closed it, numbered as in Wireshark.",
+            "The packet that closed it.",
             "position of that FIN or RST in its capture",
             null="no close was captured",
         ),
@@ -284,7 +284,7 @@ ANOMALIES = TableSchema(
         _moment("time", "Time of the packet that revealed it.", "it concerns no packet", statistics=True),
         _count(
             "frame",
-            "That packet, numbered as in Wireshark.",
+            "That packet.",
             "position in the capture",
             null="it concerns no packet",
         ),
@@ -381,9 +381,7 @@ CAPTURES = TableSchema(
         ),
         _count("tcp_payload_bytes", "Payload of the TCP segments.", _PACKETS, unit="bytes"),
         *(
-            _count(
-                f"{name}_bytes", f"Of this payload: {meaning}.", "classification of each byte", unit="bytes"
-            )
+            _count(f"{name}_bytes", f"Payload: {meaning}.", "classification of each byte", unit="bytes")
             for name, meaning in WORDS["bin"].items()
         ),
         Column(

@@ -51,9 +51,9 @@ _HEAD: Final = """\
 
 <!-- Made by `python -m tests.findings.measured > docs/accuracy.md`. -->
 
-How often `kwsniff why` names the true cause, and the right owner. Real brokers were recorded while something
-was done to them on purpose, or nothing; what was done was written down when it was recorded
-([captures](../captures/README.md)). An incident recorded at the client and at the broker counts twice.
+How often `kwsniff why` names the true cause, and the right owner, in recordings of real brokers to which
+something was done on purpose, or nothing ([captures](../captures/README.md)). An incident recorded at client
+and broker counts twice.
 
 | | |
 |---|---|"""
@@ -73,6 +73,11 @@ seen, by 2026-11-24:
 faster, with a healthy cluster beside them.
 
 ## Incidents
+
+`why` put these causes first, with the right owner, in all their recordings (number):
+"""
+_MISSED: Final = """
+The others:
 
 | finding | owner | recordings | first | among the first 3 | owner right |
 |---|---|---:|---:|---:|---:|"""
@@ -183,7 +188,10 @@ def page(judged: Sequence[Judged]) -> str:
     }
     lines = [_HEAD, *(f"| {what} | {_share(*counts)} |" for what, counts in figures.items()), _BLIND]
     causes = sorted({(each.recording.cause, each.recording.blames) for each in caused})
-    lines += [_row([each for each in caused if _truth(each) == truth]) for truth in causes]
+    groups = [[each for each in caused if _truth(each) == truth] for truth in causes]
+    perfect = [group for group in groups if all(map(_is_perfect, group))]
+    lines += [_owned(owner, perfect) for owner in sorted({group[0].recording.blames for group in perfect})]
+    lines += [_MISSED, *(_row(group) for group in groups if not all(map(_is_perfect, group)))]
     lines += ["", *filter(None, map(_exception, caused))]
     quiet = ", ".join(f"`{name}`" for name in dict.fromkeys(each.recording.name for each in healthy))
     lines += [f"{_HEALTHY}: {quiet}.", *filter(None, map(_exception, healthy))]
@@ -192,6 +200,16 @@ def page(judged: Sequence[Judged]) -> str:
 
 def _truth(judged: Judged) -> tuple[str, str]:
     return judged.recording.cause, judged.recording.blames
+
+
+def _is_perfect(judged: Judged) -> bool:
+    return judged.rank == 1 and judged.blames_right
+
+
+def _owned(owner: str, groups: Sequence[Sequence[Judged]]) -> str:
+    """The line of one owner's causes, with the number of recordings of each."""
+    of_owner = [group for group in groups if group[0].recording.blames == owner]
+    return f"- {owner}: " + ", ".join(f"{group[0].recording.cause} ({len(group)})" for group in of_owner)
 
 
 def _row(judged: Sequence[Judged]) -> str:

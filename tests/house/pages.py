@@ -24,12 +24,11 @@ from .tree import DOCS, ROOT
 _COVERAGE = """\
 # Compatibility
 
-<!-- Made by `python -m tests.house.pages`: edit dissectors/kafka/, not this page. -->
+<!-- Made by `python -m tests.house.pages` from dissectors/kafka/ -->
 
 kwsniff decodes {apis} APIs, {messages} layouts of requests and responses and {schemas} schemas inside bytes
-fields and records: every version that a Kafka release used. "Flexible from" is the first version with
-compact lengths and tagged fields (KIP-482). "Also" names early releases that sent other bytes under the
-same version; `kwsniff decode` tries them when the newest layout does not fit.
+fields and records: every version that a Kafka release used. "Flexible" is the first version with compact
+lengths and tagged fields (KIP-482).
 
 A newer version, or an API of another vendor, is counted and paired; its fields stay closed
 (`unknown_version`, `unknown_api` in [anomalies](anomalies.md)). To add one, see
@@ -37,21 +36,25 @@ A newer version, or an API of another vendor, is counted and paired; its fields 
 
 ## APIs
 
-| key | API | versions | flexible from | also |
-|---:|---|---|---|---|
-"""
+```text
+{lines}
+```
 
-_SCHEMAS = """
+Early releases sent other bytes under the same version; `kwsniff decode` tries them when the newest layout
+does not fit:
+
+{alternates}
+
 ## Schemas inside bytes fields and records
 
-| module | schema | versions | flexible from |
-|---|---|---|---|
+`kwsniff explain TransactionLogValue` prints one.
+
 """
 
 _LIMITS = """\
 # Limits
 
-<!-- Made by `python -m tests.house.pages`: edit kwsniff/limits.py, not this page. -->
+<!-- Made by `python -m tests.house.pages` from kwsniff/limits.py -->
 
 Every bound on memory and work. Reaching one is an [anomaly](anomalies.md#anomaly) and never stops a run.
 Set one by its name:
@@ -59,27 +62,48 @@ Set one by its name:
     kwsniff analyze capture.pcap -o out --limit connections=1000000
     kwsniff.analyze("capture.pcap", limits={"connections": 1_000_000})
 
-With `--jobs`, bounds over all connections hold for all analyzers together.
+With `--jobs`, bounds over all connections hold for all analyzers together. In parentheses are the default
+and the maximum.
 
-| limit | default | maximum | meaning |
-|---|---:|---:|---|
 """
 
 
 def coverage_page(catalog: Catalog) -> str:
     """docs/compatibility.md."""
     layouts = sum(api.max_version - api.min_version + 1 for api in catalog.apis.values()) * 2
-    lines = [
-        f"| {api.key} | {api.name} | {_span(api.min_version, api.max_version)} "
-        f"| {_flexible(api.flexible_from)} | {_alternates(catalog, api.key)} |"
+    apis = [
+        (str(api.key), api.name, _span(api.min_version, api.max_version), _flexible(api.flexible_from))
         for api in catalog.apis.values()
     ]
-    schemas = [
-        f"| {schema.module} | {schema.name} | {_list(schema.versions)} | {_flexible(schema.flexible_from)} |"
-        for schema in sorted(catalog.schemas.values(), key=lambda schema: (schema.module, schema.name))
-    ]
-    head = _COVERAGE.format(apis=len(lines), messages=layouts, schemas=len(schemas))
-    return head + "\n".join(lines) + "\n" + _SCHEMAS + "\n".join(schemas) + "\n"
+    early = [(api.name, _alternates(catalog, api.key)) for api in catalog.apis.values()]
+    head = _COVERAGE.format(
+        apis=len(apis),
+        messages=layouts,
+        schemas=len(catalog.schemas),
+        lines=_aligned([("key", "API", "versions", "flexible"), *apis]),
+        alternates="\n".join(f"- {name}: {texts}" for name, texts in early if texts),
+    )
+    return head + "".join(_module(catalog, name) for name in sorted(_modules(catalog)))
+
+
+def _modules(catalog: Catalog) -> set[str]:
+    return {schema.module for schema in catalog.schemas.values()}
+
+
+def _module(catalog: Catalog, name: str) -> str:
+    """The line of a module's schemas, each with its versions."""
+    schemas = sorted(
+        (schema for schema in catalog.schemas.values() if schema.module == name),
+        key=lambda schema: schema.name,
+    )
+    return f"- {name}: " + ", ".join(f"{each.name} ({_list(each.versions)})" for each in schemas) + "\n"
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
 
 
 def _span(first: int, last: int) -> str:
@@ -99,7 +123,7 @@ def _alternates(catalog: Catalog, key: int) -> str:
     layout = catalog.layout(key)
     messages = layout.messages if layout else ()
     return "; ".join(
-        dict.fromkeys(f"{_list(m.versions)} of releases {m.releases}" for m in messages if m.releases)
+        dict.fromkeys(f"version {_list(m.versions)} of {m.releases}" for m in messages if m.releases)
     )
 
 
@@ -107,7 +131,7 @@ def limits_page() -> str:
     """docs/limits.md."""
     values, ranges = Limits().as_dict(), Limits.ranges()
     lines = [
-        f"| `{name}` | {_amount(name, values[name])} | {ranges[name][1]:,} | {text} |"
+        f"- `{name}` ({_amount(name, values[name])}; {ranges[name][1]:,}): {text}"
         for name, text in _limit_texts().items()
     ]
     return _LIMITS + "\n".join(lines) + "\n"
@@ -129,11 +153,11 @@ def _amount(name: str, value: int) -> str:
 
 
 def readme() -> str:
-    """README.md with the output that its first command has, and that of its Python."""
+    """README.md with the output of its example, and that of its Python."""
     text = (ROOT / "README.md").read_text("utf-8")
     python = text.partition("```python\n")[2].partition("```")[0]
     command = text.partition("```text\n$ ")[2].partition("\n")[0]
-    return _with_outputs(text, (_example(command), _printed(python)))
+    return _with_outputs(text, (f"$ {command}\n{_said(command)}", _printed(python)))
 
 
 def five_minutes() -> str:
@@ -179,20 +203,6 @@ def _printed(python: str, folder: Path = ROOT) -> str:
         [sys.executable, "-c", python], cwd=folder, capture_output=True, text=True, check=True
     )
     return done.stdout
-
-
-def _example(command: str) -> str:
-    """What a command prints that writes tables to `out`."""
-    with tempfile.TemporaryDirectory() as folder:
-        words = [folder if word == "out" else word for word in command.split()[1:]]
-        done = subprocess.run(
-            [sys.executable, "-m", "kwsniff.cli.main", *words],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return f"$ {command}\n" + done.stdout.replace(folder, "out")
 
 
 def manual_page() -> str:

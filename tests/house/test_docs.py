@@ -18,11 +18,11 @@ WORDS_PAGE = DOCS / "anomalies.md"
 
 
 def named(heading: str) -> list[str]:
-    """Names in the first two columns of the tables under a heading of docs/anomalies.md."""
+    """Names of the lists under a heading of docs/anomalies.md."""
     pattern = rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)"
     section = re.search(pattern, WORDS_PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert section, f"docs/anomalies.md has no section {heading}"
-    return re.findall(r"^\| (?:\d+ \| )?`(\w+)` \| \S", section[1], re.MULTILINE)
+    return re.findall(r"^- `(\w+)`(?: \(.*?\))?: \S", section[1], re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", EXPLAINED)

@@ -188,11 +188,11 @@ def peak_megabytes(pid: int) -> float:
 def report(kind: str, tool: str, found: Outcome) -> str:
     """A row of the table in docs/live.md."""
     hundreds = found.megabytes / 100
-    rates = (found.megabytes, found.packets, found.calls)
-    mb, packets, calls = (f"{number / found.seconds:,.0f}" for number in rates)
+    rates = (found.megabytes, found.calls)
+    mb, calls = (f"{number / found.seconds:,.0f}" for number in rates)
     cells = (
         f"{kind}, {tool}",
-        f"{mb} MB/s, {packets} packets/s, {calls} calls/s",
+        f"{mb} MB/s, {calls} calls/s",
         f"{found.packets:,}",
         f"{found.dropped_by_kernel:,}",
         f"{found.lost_here:,}",

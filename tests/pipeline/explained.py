@@ -24,11 +24,11 @@ from tests.pipeline.clocks import (
 )
 
 KINDS = {
-    "sent again": "something was sent again, and what it took is only bounded",
-    "the line's": "the time in line, and with it this part, is that of the call in front",
+    "sent again": "a retransmission whose time is only bounded",
+    "the line's": "queueing, and with it this part, is that of the call in front",
     "late timer": "the broker stalled, or its timer came late, while a fetch waited: kwsniff blames it",
     "followers": "acks=all waited for followers, which nothing on the connection proves: the broker's",
-    "long way": "this time the way took longer than the round trip: beside the broker the call agrees",
+    "long way": "the network took longer than the round trip: at the broker the call agrees",
     "own time": "a call that waited, and for which the broker took more than 1 ms itself: counted as wait",
     "short wait": "a wait so short that it counts as the broker's",
     "no longer seen": "the log's time went on when the answer had left: its thread had no processor",
@@ -44,23 +44,22 @@ SHOWN = {
     "wait": "deliberate waits of any length",
     "broker": "the broker's own time",
     "both": "the broker's and its followers' time, where nothing that was captured splits them",
-    "network": "the way, where nothing was sent again",
-    "line": "time in line",
+    "network": "network, where nothing was retransmitted",
+    "line": "queueing",
     "queued_behind": "behind whom",
 }
 _PAGE = """# Latency breakdown
 
 <!-- Made by `python -m tests.pipeline.explained > docs/latency_breakdown.md`. -->
 
-[latencies](tables/latencies.md) splits the time of a call into parts. Brokers' own logs say how long a
-request queued, was worked on, waited for others, was throttled and waited to be sent. {recordings}
-recordings with such logs (near and far, with loss, slow members, quotas, stopped followers, wrong
-passwords), each taken at the client and at the broker, are compared call by call. A part agrees when it is
-within 2 ms or 15 % of the log's, whichever is more.
+[latencies](tables/latencies.md) splits the time of a call into parts. {recordings} recordings have
+brokers' own logs of these parts: near and far, with loss, slow members, quotas, stopped followers, wrong
+passwords, each taken at the client and at the broker. A part agrees when it is within 2 ms or 15 % of the
+log's, whichever is more.
 
-Brokers and the relay ran with real-time scheduling on two processors. Without it, beside other work, less
-agrees: at the client 81 % of the broker's own time and 93 % of waits, at the broker 92 % and 97 %, because
-threads wait 2 to 50 ms for a processor, which no packet shows.
+Brokers and the relay ran with real-time scheduling on two processors. Without it, threads wait 2 to 50 ms
+for a processor, which no packet shows: at the client 81 % of the broker's own time and 93 % of waits agree,
+at the broker 92 % and 97 %.
 
 | | at the client | at the broker |
 |---|---|---|
@@ -144,7 +143,8 @@ def page() -> str:
             f"{agree:,} of {total:,} ({100 * agree // total} %)" if total else ""
             for agree, total in (every[side].get(part, (0, 0)) for side in SIDES)
         ]
-        lines.append(f"| {meaning} | {' | '.join(cells)} |")
+        if any(cells):
+            lines.append(f"| {meaning} | {' | '.join(cells)} |")
     rows = []
     for word, meaning in KINDS.items():
         counts = [found.get((*each, word), 0) for each in COLUMNS[:-1]]

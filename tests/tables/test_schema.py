@@ -17,9 +17,9 @@ def test_every_column_is_described_on_its_page_or_once_for_several(table: TableS
     own, _, rest = pages[f"tables/{table.name}.md"].partition("[Common columns]")
     common = rest.partition("\n")[0]
     for column in table.columns:
-        described = re.search(rf"^\| [^|]*`{column.name}`[^|]* \|", own, re.MULTILINE)
+        described = re.search(rf"^- [^(]*`{column.name}`[^(]* \({column.type}", own, re.MULTILINE)
         assert bool(described) != (f"`{column.name}`" in common)
-        assert described or f"| `{column.name}` | " in pages["tables.md"]
+        assert described or f"- `{column.name}` ({column.type}" in pages["tables.md"]
 
 
 def test_the_spark_schema_of_a_table_is_its_columns_in_order() -> None:
