@@ -30,19 +30,10 @@ PACKAGES = [
 SOURCES = [path.relative_to(ROOT) for path in sorted(ROOT.glob("kwsniff/core/**/*.pyx"))]
 SHARED = "kwsniff.core.modules"
 """The shared object; kwsniff/core/__init__.py finds the modules in it."""
-PROFILES = {
-    "": [],
-    "generate": ["-fprofile-generate", "-fprofile-update=prefer-atomic"],
-    # What was not run is compiled as without a profile, not for size.
-    "use": ["-fprofile-use", "-fprofile-partial-training", "-fprofile-correction", "-Wno-missing-profile"],
-}
-"""Profile-guided optimisation, by GCC: `python -m tests.perf.training` says how."""
-PROFILE = os.environ.get("KWSNIFF_PROFILE", "")
-OBJECTS = Path("build/profiled" if PROFILE else "build/objects")
-"""GCC finds a profile by the name of its object, which has to be the same in both builds."""
+OBJECTS = Path("build/objects")
 # Debugging information is four fifths of what the compiler writes: CFLAGS=-g brings it back.
 DEBUGGING = [] if "-g" in os.environ.get("CFLAGS", "").split() else ["-g0"]
-ARGUMENTS = ["-O3", *DEBUGGING, *PROFILES[PROFILE]]
+ARGUMENTS = ["-O3", *DEBUGGING]
 # Beside its text, these decide which machine an object fits: a wheel for an old libc must hold no object that
 # was compiled for this one.
 SETTINGS = [os.environ.get(name) for name in ("CC", "CFLAGS", "CPPFLAGS", "LDFLAGS", "ARCHFLAGS")] + [
@@ -67,14 +58,12 @@ def compiled() -> list[Extension]:
     return [Extension(SHARED, [source for each in made for source in each.sources])]
 
 
-def fingerprint(source: Path, target: Path) -> str:
+def fingerprint(source: Path) -> str:
     """What an object is made of. By texts, not times: pip builds each time in folders of its own, with a
     Cython that is new there. Cython's first comment may name these folders, so it does not count.
     """
     made_of = hashlib.sha256(repr((SETTINGS, ARGUMENTS)).encode())
     made_of.update(_METADATA.sub(b"", source.read_bytes(), count=1))
-    if PROFILE == "use" and target.with_suffix(".gcda").exists():
-        made_of.update(target.with_suffix(".gcda").read_bytes())
     return made_of.hexdigest()
 
 
@@ -88,19 +77,17 @@ class BuildModules(build_ext):
             self.copy_extensions_to_source()
 
     def build_extension(self, ext: Extension) -> None:
-        if PROFILE == "use" and not any(OBJECTS.rglob("*.gcda")):
-            raise SystemExit("KWSNIFF_PROFILE=use: no profile in build/; run `python -m tests.perf.training`")
         with ThreadPoolExecutor(WORKERS) as pool:
             objects = list(pool.map(self.compile_once, map(Path, ext.sources)))
         self.compiler.link_shared_object(
-            objects, self.get_ext_fullpath(ext.name), extra_postargs=ARGUMENTS, build_temp=self.build_temp
+            objects, self.get_ext_fullpath(ext.name), extra_postargs=DEBUGGING, build_temp=self.build_temp
         )
 
     def compile_once(self, source: Path) -> str:
         """The object of one C file."""
         (name,) = self.compiler.object_filenames([str(source)], output_dir=str(OBJECTS))
         target, made_of = Path(name), Path(name).with_suffix(".sha256")
-        wanted = fingerprint(source, target)
+        wanted = fingerprint(source)
         if not (target.exists() and made_of.exists() and made_of.read_text() == wanted):
             made_of.unlink(missing_ok=True)
             self.compiler.compile([str(source)], output_dir=str(OBJECTS), extra_postargs=ARGUMENTS)

@@ -88,13 +88,3 @@ def test_two_modules_of_one_name_do_not_build(project: Path) -> None:
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=project, timeout=300)
     assert done.returncode == 1
     assert "two modules of one shared object cannot have the same name: one" in done.stderr
-
-
-def test_a_profile_that_is_not_there_is_said(project: Path) -> None:
-    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
-    settings = {**os.environ, "KWSNIFF_PROFILE": "use"}
-    done = subprocess.run(
-        command, check=False, capture_output=True, text=True, cwd=project, env=settings, timeout=300
-    )
-    assert done.returncode == 1
-    assert "python -m tests.perf.training" in done.stderr

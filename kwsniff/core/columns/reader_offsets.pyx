@@ -43,6 +43,28 @@ cdef inline Py_ssize_t place_of(int64_t[:, ::1] table, int64_t reader) noexcept 
     return place
 
 
+cdef inline void follow(
+    int64_t[:, ::1] table, int64_t[::1] sums, int64_t reader,
+    int64_t asked, int64_t end, bint is_empty, int64_t bytes_,
+) noexcept nogil:
+    """Adds one fetch of a reader; see follow_reads."""
+    cdef Py_ssize_t place = place_of(table, reader)
+    if table[0, place] == 0:
+        sums[NUM_READERS] += 1
+        if sums[NUM_READERS] > table.shape[1] // 2:
+            return
+        table[0, place], table[1, place], table[2, place] = reader, -1, -1
+    if asked >= 0:
+        table[1, place] = asked
+    if table[1, place] < 0 or end < 0:
+        return
+    if is_empty:
+        sums[NUM_EMPTY] += end > table[1, place]
+    elif bytes_ > 0:
+        sums[NUM_REPEATED] += table[1, place] <= table[2, place]
+        table[2, place] = table[1, place]
+
+
 def follow_reads(
     tuple columns, const int64_t[::1] topics, const int64_t[::1] topic_ids, int64_t[:, ::1] table,
     int64_t[::1] sums,
@@ -56,8 +78,9 @@ def follow_reads(
     """
     cdef View[9] views
     cdef int64_t[CHUNK] topic, topic_id, partition, connection, asked, end, bytes_, count, time
-    cdef Py_ssize_t begin = 0, size, row, place, rows = take_views(columns, views, 9)
+    cdef Py_ssize_t begin = 0, size, row, rows = take_views(columns, views, 9)
     cdef int64_t reader
+    cdef bint is_empty
     if table.shape[0] != 3 or table.shape[1] < 2 or table.shape[1] & (table.shape[1] - 1):
         raise ValueError("the places of a table are a power of two")
     if sums.shape[0] != NUM_SUMS or not topics.shape[0] or not topic_ids.shape[0]:
@@ -82,21 +105,8 @@ def follow_reads(
                     sums[LAST_TIME] = max(sums[LAST_TIME], time[row])
                 reader = look_up(topics, topic[row]) if topic[row] >= 0 else look_up(topic_ids, topic_id[row])
                 reader = mix(reader, partition[row], connection[row])
-                place = place_of(table, reader)
-                if table[0, place] == 0:
-                    sums[NUM_READERS] += 1
-                    if sums[NUM_READERS] > table.shape[1] // 2:
-                        continue
-                    table[0, place], table[1, place], table[2, place] = reader, -1, -1
-                if asked[row] >= 0:
-                    table[1, place] = asked[row]
-                if table[1, place] < 0 or end[row] < 0:
-                    continue
-                if bytes_[row] == 0 or count[row] == 0:
-                    sums[NUM_EMPTY] += end[row] > table[1, place]
-                elif bytes_[row] > 0 and count[row] > 0:
-                    sums[NUM_REPEATED] += table[1, place] <= table[2, place]
-                    table[2, place] = table[1, place]
+                is_empty = bytes_[row] == 0 or count[row] == 0
+                follow(table, sums, reader, asked[row], end[row], is_empty, bytes_[row])
             begin += size
 
 

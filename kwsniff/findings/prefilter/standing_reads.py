@@ -26,7 +26,7 @@ class StandingReads:
 
     A reader is a partition on a connection. Each reader's offset is followed as the rule follows it. A
     consumer that delivers an offset again goes back to it first, so each such delivery counts; in another
-    order of rows it follows a later offset all the same. A topic that gets its name in between is another
+    order of rows it still follows a later offset. A topic that gets its name in between is another
     reader: one delivery less counts then.
     """
 
