@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x7623d93d4b394eafull
+    #define KWSNIFF_SHAPES 0x39c8c4c945415f90ull
     """
     const unsigned long long KWSNIFF_SHAPES

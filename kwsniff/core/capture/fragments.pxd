@@ -5,7 +5,6 @@ from kwsniff.core.bytes.span cimport Span
 
 cdef enum:
     DATAGRAM_BYTES = 65536
-    DATAGRAM_UNITS = 8192       # fragments are cut at multiples of eight bytes
 
 cdef struct Datagram:
     uint8_t source[16]

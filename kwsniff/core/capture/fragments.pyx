@@ -14,11 +14,11 @@ Rules
     have      1    1    0    0    1    1(last)
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
-from kwsniff.core.bytes.span cimport Span, copy_out, drop, make_span
+from kwsniff.core.bytes.span cimport Span, copy_out, make_span
 
 
 cdef void free_fragments(Fragments* fragments) noexcept nogil:

@@ -16,7 +16,7 @@ Rules
 Source: RFC 791, 8200, 9293; RFC 1042 (SNAP), 2516 (PPPoE), 3032, 4448 (MPLS), 8300 (NSH), 2003, 2473, 4213 (IP in IP), 768 (UDP).
 """
 
-from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from kwsniff.core.declared cimport TUNNEL_IPIP, TUNNEL_NONE

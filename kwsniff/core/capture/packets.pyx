@@ -15,7 +15,7 @@ Rules
 Source: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng, the link type list of tcpdump.org.
 """
 
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 

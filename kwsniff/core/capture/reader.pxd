@@ -91,7 +91,6 @@ cdef enum PacketVerdict:
     PACKET_MALFORMED = 4
     PACKET_UNKNOWN_LINK_TYPE = 5
     PACKET_OTHER_TIME = 6
-    NUM_PACKET_VERDICTS = 7
 
 # What packets that are not read carry: link types by number and one for all others, IP protocols, EtherTypes.
 cdef enum Unread:

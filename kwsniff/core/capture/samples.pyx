@@ -6,7 +6,6 @@ Rules
   2. Room is given once: captures of any length take the same.
 """
 
-from libc.stdint cimport uint64_t
 
 from kwsniff.core.bytes.buffer cimport shrink
 

@@ -22,7 +22,7 @@ Source: RFC 7348, draft-ietf-nvo3-vxlan-gpe (VXLAN), RFC 8926 (Geneve), RFC 2784
 draft-foschiano-erspan (ERSPAN), 3GPP TS 29.281 (GTP-U).
 """
 
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from kwsniff.core.declared cimport (

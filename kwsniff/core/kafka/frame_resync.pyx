@@ -23,7 +23,7 @@ from kwsniff.core.kafka.programs cimport MIN_TRIAL, has_few_behind, read_message
 from kwsniff.core.kafka.protocol_heuristics cimport look_at_request
 from kwsniff.core.kafka.responses cimport answer_waiting, decodes
 from kwsniff.core.kafka.row_sink cimport write_anomaly
-from kwsniff.core.tcp.connections cimport GAP_LOST, Arrival
+from kwsniff.core.tcp.connections cimport Arrival
 from kwsniff.core.wire.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
 
 cdef enum:

@@ -11,7 +11,7 @@ Rules
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcmp, memset
 
 from kwsniff.core.declared cimport (
     PROTOCOL_EMPTY, PROTOCOL_HTTP, PROTOCOL_OTHER, PROTOCOL_PROXY, PROTOCOL_SSH, PROTOCOL_TLS,

@@ -7,7 +7,7 @@ Rules
   3. Of secrets only the user name is looked at, never the password.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcmp, memset
 
 from kwsniff.core.declared cimport (

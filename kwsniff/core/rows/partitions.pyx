@@ -9,11 +9,11 @@ Rules
   4. A name of many partitions is looked at one time, not for each: it may have 32 kB, and a partition a few bytes.
 """
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcmp, memcpy
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memcmp
 
 from kwsniff.core.wire.batches cimport BatchHit
-from kwsniff.core.bytes.buffer cimport append, append_raw, contents
+from kwsniff.core.bytes.buffer cimport contents
 from kwsniff.core.columns.columns cimport *
 from kwsniff.core.declared cimport *
 from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection, KEPT_GROUP_ID, PartRow
@@ -22,7 +22,6 @@ from kwsniff.core.wire.facts cimport Facts, PartitionHit
 from kwsniff.core.bytes.hash cimport hash_span
 from kwsniff.core.bytes.known cimport Known
 from kwsniff.core.bytes.span cimport Span, drop, keep, make_span, wipe
-from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.rows.rows cimport put_call_head, put_time, write_uuid
 from kwsniff.core.wire.topic_ids cimport await_topic, find_topic
 

@@ -8,10 +8,9 @@ Rules
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport free
 from libc.string cimport memset
 
-from kwsniff.core.bytes.buffer cimport Buffer, contents
+from kwsniff.core.bytes.buffer cimport contents
 from kwsniff.core.columns.columns cimport *
 from kwsniff.core.kafka.kafka_connection cimport (
     KEPT_CLIENT_ID, KEPT_GROUP_ID, KEPT_GROUP_INSTANCE_ID, KEPT_MEMBER_ID, KEPT_PROTOCOL_TYPE, KEPT_TOPICS,

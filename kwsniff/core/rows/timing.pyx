@@ -36,7 +36,7 @@ Rules
 from libc.stdint cimport int16_t, int32_t, int64_t
 
 from kwsniff.core.columns.columns cimport *
-from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection, MAX_FRONT, Served, waiting_call
+from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection, Served, waiting_call
 from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.capture.packets cimport NO_TIME

@@ -20,7 +20,7 @@ Source: RFC 6864 (identification), RFC 7323 (timestamps).
 
 from libc.stdint cimport int32_t, uint32_t
 
-from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
+from kwsniff.core.capture.packets cimport NO_TIME, TCP_FIN, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.tcp.segments cimport distance
 from kwsniff.core.tcp.connections cimport SEEN, Connection, Direction, Seen
 from kwsniff.core.tcp.resets cimport mark_reset, waits_behind_reset

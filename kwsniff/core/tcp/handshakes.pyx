@@ -16,7 +16,7 @@ Source: RFC 9293 3.10.7, RFC 5961 4.
 from libc.stdint cimport uint32_t
 
 from kwsniff.core.declared cimport TCP_EVENT_SYN_AGAIN
-from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_SYN, Segment
+from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, Segment
 from kwsniff.core.tcp.connections cimport ODD_HANDSHAKE, Arrival, Connection, Direction, Streams, begin_connection
 from kwsniff.core.tcp.duplicates cimport is_copy
 from kwsniff.core.tcp.retransmissions cimport tell_event, time_segment

@@ -22,7 +22,7 @@ from kwsniff.core.bytes.buffer cimport contents, release, shrink
 from kwsniff.core.bytes.span cimport Span, be16, be32, drop, keep, make_span, u8
 from kwsniff.core.tcp.connections cimport GAP_NOT_DECRYPTED, Arrival, Connection
 from kwsniff.core.tls.hello cimport (
-    HELLO_COMES, Hello, end_hello, free_hello, make_hello, take_clear_messages, take_hello, take_opened_alert,
+    HELLO_COMES, Hello, free_hello, make_hello, take_clear_messages, take_hello, take_opened_alert,
 )
 from kwsniff.core.tls.keys cimport drop_key, key_overhead, note_proven, open_run
 from kwsniff.core.tls.record_layer cimport (

@@ -19,7 +19,7 @@ Rules
 Source: RFC 8446 4.1 and 5.1, RFC 5246 7.4.1, RFC 6066 3.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from kwsniff.core.bytes.buffer cimport Buffer, append, contents, release

@@ -21,10 +21,10 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from kwsniff.core.bytes.buffer cimport Buffer, append, append_raw
+from kwsniff.core.bytes.buffer cimport append, append_raw
 from kwsniff.core.bytes.span cimport Span, be16, copy_out, drop, has, keep, make_span, u8
 from kwsniff.core.tls.hello cimport Hello
-from kwsniff.core.tls.record_layer cimport LONGEST_RECORD, RECORD_DATA, RECORD_HEADER
+from kwsniff.core.tls.record_layer cimport RECORD_DATA, RECORD_HEADER
 from kwsniff.core.tls.tls_state cimport EPOCH_HANDSHAKE, Opened, Opening
 
 cdef enum Kind:

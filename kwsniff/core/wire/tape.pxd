@@ -121,7 +121,3 @@ cdef inline void put_cell(Tape* tape, uint32_t node, uint32_t offset, int64_t va
     cell.offset = offset
     cell.value = value
     tape.num += 1
-
-
-cdef inline const Cell* cell_at(const Tape* tape, size_t index) noexcept nogil:
-    return tape.cells + index
