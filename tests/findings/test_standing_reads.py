@@ -78,7 +78,7 @@ def test_nothing_below_the_high_watermark_counts() -> None:
 
 
 def test_readers_are_apart() -> None:
-    others = [
+    others: list[Row] = [
         {}, {"connection_id": 2}, {"partition": 1}, {"topic": "audit"}, {"topic": None, "topic_id": "A"},
         {"topic": None, "topic_id": "B"}, {"topic": None},
     ]  # fmt: skip
