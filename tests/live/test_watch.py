@@ -270,7 +270,7 @@ def test_a_look_leaves_rows_out_before_it_takes_too_much(monkeypatch: pytest.Mon
 
     monkeypatch.setattr("kwsniff.live.watch._LEAST_ROWS", 1)
     monkeypatch.setattr("kwsniff.live.watch.one_batch", noted)
-    monkeypatch.setattr("kwsniff.live.watch.resident", lambda: 100_000_000)
+    monkeypatch.setattr("kwsniff.live.watch.resident_bytes", lambda: 100_000_000)
     memory = 100_000_000 + watch_module._TO_LOOK  # with nothing left for copies of rows
     watch = Watch(lambda _: {}, most_rows=1_000_000, memory=memory)
     for begin in (0, 9, 18):

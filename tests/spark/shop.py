@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import random
+from pathlib import Path
 
+from tests.spark.compare import rotated
 from tests.traffic import messages
+from tests.traffic.files import frames, pcap
 from tests.traffic.records import batch
 from tests.traffic.tcp import MILLISECOND, Endpoint, Scene
 
@@ -39,3 +42,8 @@ def scene() -> Scene:
             if took_ms > _ACKNOWLEDGED_MS:
                 script.acknowledge(at + _ACKNOWLEDGED_MS * MILLISECOND, from_client=False)
     return shop
+
+
+def write_captures(folder: Path, number: int = 3) -> list[Path]:
+    """The packets as files that tcpdump rotated."""
+    return rotated(pcap(frames(scene().packets())), number, folder, "shop.pcap")
