@@ -166,6 +166,18 @@ def test_one_half_after_the_other_counts_what_the_whole_does() -> None:
     assert first.figures() == {"empty_beyond": 0, "repeated_reads": 7}
 
 
+def test_a_capture_does_not_know_where_its_readers_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, found = random_rows(7), []
+    for seed in (b"\0" * 8, b"\1" * 8):
+        monkeypatch.setattr("os.urandom", lambda size, seed=seed: seed)
+        reads = StandingReads()
+        reads.add(batch_of(rows))
+        assert tuple(reads.figures().values()) == expected(rows)
+        found.append(reads.state()[1])
+    assert found[0] != found[1]
+    assert sorted(found[0]) == sorted(found[1])
+
+
 def test_more_readers_than_are_followed_are_left_to_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standing_reads, "_READERS", 8)
     rows = [fetch(at, 40, 10, partition=at) for at in range(9)]

@@ -5,6 +5,7 @@ Rules
   1. A reader is a partition on a connection, by a number that mixes both with its topic. 0 is a free place.
   2. A request of a fetch session leaves out an offset that has not changed: it asks for the last one.
   3. A table is full when half of its places are taken; readers that come after are counted, not followed.
+  4. Places are seeded: a hostile capture cannot choose readers that share one.
 
        table  | reader        0   r1  0   r2 ...   where its number leads, or the next free place
               | asked         -   17  -   40       the offset that it asked for last; -1: none yet
@@ -13,6 +14,7 @@ Rules
 
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 
+from kwsniff.core.bytes.hash cimport mix
 from kwsniff.core.columns.numbers cimport CHUNK, View, look_up, spread, take_views
 
 cdef enum:
@@ -24,31 +26,27 @@ cdef enum:
     NUM_SUMS = 5
 
 
-cdef inline int64_t mix(int64_t topic, int64_t partition, int64_t connection) noexcept nogil:
-    """The number of a reader: a sum of products by odd numbers whose bits are well mixed."""
-    cdef uint64_t mixed = (
-        <uint64_t>topic * <uint64_t>0x9E3779B97F4A7C15 + <uint64_t>partition * <uint64_t>0xC2B2AE3D27D4EB4F
-        + <uint64_t>connection * <uint64_t>0x165667B19E3779F9
-    )
-    mixed ^= mixed >> 32
-    return <int64_t>mixed if mixed else 1
+cdef inline int64_t number_of(int64_t topic, int64_t partition, int64_t connection) noexcept nogil:
+    """The number of a reader, the same in every process."""
+    cdef uint64_t number = mix(mix(<uint64_t>topic, <uint64_t>partition), <uint64_t>connection)
+    return <int64_t>number if number else 1
 
 
-cdef inline Py_ssize_t place_of(int64_t[:, ::1] table, int64_t reader) noexcept nogil:
+cdef inline Py_ssize_t place_of(int64_t[:, ::1] table, int64_t reader, uint64_t seed) noexcept nogil:
     """Where a reader is, or where it may be put."""
     cdef Py_ssize_t last = table.shape[1] - 1
-    cdef Py_ssize_t place = <Py_ssize_t>(<uint64_t>reader & <uint64_t>last)
+    cdef Py_ssize_t place = <Py_ssize_t>(mix(seed, <uint64_t>reader) & <uint64_t>last)
     while table[0, place] != 0 and table[0, place] != reader:
         place = (place + 1) & last
     return place
 
 
 cdef inline void follow(
-    int64_t[:, ::1] table, int64_t[::1] sums, int64_t reader,
+    int64_t[:, ::1] table, int64_t[::1] sums, uint64_t seed, int64_t reader,
     int64_t asked, int64_t end, bint is_empty, int64_t bytes_,
 ) noexcept nogil:
     """Adds one fetch of a reader; see follow_reads."""
-    cdef Py_ssize_t place = place_of(table, reader)
+    cdef Py_ssize_t place = place_of(table, reader, seed)
     if table[0, place] == 0:
         sums[NUM_READERS] += 1
         if sums[NUM_READERS] > table.shape[1] // 2:
@@ -67,14 +65,14 @@ cdef inline void follow(
 
 def follow_reads(
     tuple columns, const int64_t[::1] topics, const int64_t[::1] topic_ids, int64_t[:, ::1] table,
-    int64_t[::1] sums,
+    int64_t[::1] sums, uint64_t seed,
 ):
     """Follows the offsets of readers, whose rows are in the order of time on each connection.
 
     `columns`: topic, topic_id, partition, connection_id, requested_offset, high_watermark, record_bytes,
     record_count, time. `topics`, `topic_ids`: a number for each code, null at the end. `sums`, added to: readers,
     fetches that got nothing below the high watermark, deliveries that are not beyond the one before, and the
-    first and the last time.
+    first and the last time. `seed`: a number that no capture can know, the same for one table.
     """
     cdef View[9] views
     cdef int64_t[CHUNK] topic, topic_id, partition, connection, asked, end, bytes_, count, time
@@ -104,13 +102,13 @@ def follow_reads(
                 if time[row] != INT64_MAX:
                     sums[LAST_TIME] = max(sums[LAST_TIME], time[row])
                 reader = look_up(topics, topic[row]) if topic[row] >= 0 else look_up(topic_ids, topic_id[row])
-                reader = mix(reader, partition[row], connection[row])
+                reader = number_of(reader, partition[row], connection[row])
                 is_empty = bytes_[row] == 0 or count[row] == 0
-                follow(table, sums, reader, asked[row], end[row], is_empty, bytes_[row])
+                follow(table, sums, seed, reader, asked[row], end[row], is_empty, bytes_[row])
             begin += size
 
 
-def add_readers(const int64_t[:, ::1] readers, int64_t[:, ::1] table, int64_t[::1] sums):
+def add_readers(const int64_t[:, ::1] readers, int64_t[:, ::1] table, int64_t[::1] sums, uint64_t seed):
     """Puts readers with their offsets into a table. One that is there counts as one more repeated delivery:
     which of both was earlier is not known."""
     cdef Py_ssize_t at, place
@@ -122,7 +120,7 @@ def add_readers(const int64_t[:, ::1] readers, int64_t[:, ::1] table, int64_t[::
         for at in range(readers.shape[1]):
             if readers[0, at] == 0:
                 continue
-            place = place_of(table, readers[0, at])
+            place = place_of(table, readers[0, at], seed)
             if table[0, place]:
                 sums[NUM_REPEATED] += 1
             else:

@@ -1,5 +1,6 @@
 """Reads that do not advance: bounds for the rule about consumers without progress."""
 
+import os
 import zlib
 from collections.abc import Mapping
 from typing import Any, Final
@@ -35,13 +36,14 @@ class StandingReads:
     def __init__(self) -> None:
         self._table = np.zeros((3, 0), np.int64)
         self._sums = np.array([0, 0, 0, _NEVER, -_NEVER], np.int64)
+        self._seed = int.from_bytes(os.urandom(8))
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Counts rows of partitions, which are in the order of time on each connection."""
         topics, names = codes_in(batch, "topic")
         ids, uuids = codes_in(batch, "topic_id")
         columns = (topics, ids, *(column_in(batch, name) for name in _NUMBERS))
-        follow_reads(columns, _numbers(names), _numbers(uuids), self._places(), self._sums)
+        follow_reads(columns, _numbers(names), _numbers(uuids), self._places(), self._sums, self._seed)
 
     def figures(self) -> Mapping[str, float]:
         """`empty_beyond`: fetches without a record below the high watermark; `repeated_reads`: deliveries of
@@ -62,7 +64,7 @@ class StandingReads:
         """Adds what another one counted."""
         sums, table = (from_bytes(data) for data in state)
         readers, empty, repeated, first, last = map(int, sums[0])
-        add_readers(table.reshape(3, -1), self._places(), self._sums)
+        add_readers(table.reshape(3, -1), self._places(), self._sums, self._seed)
         if readers > _READERS:
             self._sums[0] = readers
         self._sums[1:3] += (empty, repeated)
