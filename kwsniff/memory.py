@@ -14,6 +14,8 @@ _DUCKDB_UNCOUNTED: Final = 110_000_000
 """Bytes that DuckDB takes in addition to the memory that it counts: its code, threads, texts in progress."""
 _LEAST_FOR_RULES: Final = 48_000_000
 """With fewer bytes, DuckDB cannot evaluate any rule."""
+_INTERPRETER: Final = 150_000_000
+"""Bytes of Python and of the libraries that kwsniff loads; `--limit memory` includes them."""
 
 _SPARING: Final = {
     "ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1", "ARROW_IO_THREADS": "2",
@@ -86,6 +88,12 @@ def memory_left(limit: int) -> int:
     """Bytes that DuckDB may take, of `limit` for the process, once all rows are written; never 0."""
     release_memory()
     return max((limit - resident_bytes() - _DUCKDB_UNCOUNTED) * 9 // 10, _LEAST_FOR_RULES)
+
+
+def foreign_bytes() -> int:
+    """Resident bytes that are not kwsniff's when an analysis starts: data of a notebook, for example. They
+    are added to a limit, which is kwsniff's own."""
+    return max(resident_bytes() - _INTERPRETER, 0)
 
 
 def keep_below(limit: int) -> None:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kwsniff.analysis.capture_points import CapturePoints, Samples, find_places, join_samples, samples_of_each
@@ -27,7 +27,7 @@ from kwsniff.filter.stored_rows import choose_stored
 from kwsniff.findings.views import with_sources
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.limits import Limits
-from kwsniff.memory import memory_left, release_memory
+from kwsniff.memory import foreign_bytes, memory_left, release_memory
 from kwsniff.sources.file_objects import Given, as_paths
 from kwsniff.sources.files import CaptureFile, Found, unread_file
 from kwsniff.sources.order import find_in_order, size_of
@@ -163,6 +163,8 @@ class _Plan:
     only: Chosen | None = None
     places: CapturePoints | None = None
     """Of the captures that can be read; None: not known."""
+    foreign: int = field(default_factory=foreign_bytes)
+    """Bytes of memory that the process had before, in addition to kwsniff's own."""
 
 
 def _run(plan: _Plan, twins: Twins) -> Analysis | Twins | CapturePoints:
@@ -181,7 +183,7 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins | CapturePoints:
                 made,
                 twins,
                 plan.only,
-                memory=plan.bounds.memory,
+                memory=plan.bounds.memory + plan.foreign,
                 beside=plan.num_analyzers > 1,
             )
         )
@@ -205,7 +207,7 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins | CapturePoints:
         for table, change in changes.items():
             writer.rewrite(table, change)
         if "findings" in plan.chosen:
-            memory = memory_left(plan.bounds.memory)
+            memory = memory_left(plan.bounds.memory + plan.foreign)
             summary.findings = write_findings(writer, rows.figures, late=bool(changes), memory=memory)
         left = set(made) - set(plan.chosen)
         return Analysis(summary, writer.commit(left), {}, {}, plan.chosen, run_id=plan.run)

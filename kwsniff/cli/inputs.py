@@ -80,10 +80,11 @@ def open_inputs(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Ope
         return
     from kwsniff.analysis.analyze import analyze
     from kwsniff.limits import Limits
-    from kwsniff.memory import memory_left
+    from kwsniff.memory import foreign_bytes, memory_left
 
     since, until = since_and_until(args)
     limits = parse_limits(args.limit)
+    most = Limits.with_changes(limits).memory + foreign_bytes()
     # On disk, because captures may be larger than memory.
     with temporary_folder() as folder, temporary_folder() as copies:
         with progress_bar(shown=sys.stderr.isatty()) as progress:
@@ -99,7 +100,7 @@ def open_inputs(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Ope
                 progress=progress,
             ).summary
         read = say_read(summary)
-        memory = f"{memory_left(Limits.with_changes(limits).memory) // 1_000_000}MB"
+        memory = f"{memory_left(most) // 1_000_000}MB"
         with (
             chosen_folder(folder, _resolve(where, inputs)) as place,
             open_folder(place, memory=memory, copies=Path(copies)) as database,

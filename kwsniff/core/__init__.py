@@ -1,7 +1,7 @@
 """The compiled core: capture bytes in, tapes and columns out.
 
-All modules are in one shared object beside this file, which setup.py builds. It has a seventh of the size that
-a file for each module has, and loads somewhat faster.
+All modules are in one shared object beside this file, which setup.py builds. It has a seventh of the size of
+one file per module, and loads somewhat faster.
 """
 
 import os.path

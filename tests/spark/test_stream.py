@@ -22,6 +22,7 @@ from tests.spark.followed import ROOT, Growing, of_this_folder, pieces
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
+from kwsniff.cli.main import run
 from kwsniff.errors import KwsniffError
 from kwsniff.spark import stream as streaming
 from kwsniff.spark.stream import Stream
@@ -266,9 +267,9 @@ def test_a_folder_is_one_run_however_often_its_stream_is_started(
 
 
 def test_why_finds_in_the_folder_of_a_stream_what_it_finds_in_the_captures(
-    in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A stream writes no findings: they are of all that is there, and made when `why` asks for them."""
+    """A stream writes no findings: they are of all that is there, and made when somebody asks."""
     paths = pieces("killed_broker", 3, tmp_path)
     growing = Growing(tmp_path, 0)
     for path in paths:
@@ -277,10 +278,8 @@ def test_why_finds_in_the_folder_of_a_stream_what_it_finds_in_the_captures(
     growing.finish(monkeypatch)
     told = []
     for inputs in ([str(growing.output)], [str(path) for path in paths]):
-        # A process of its own has all its memory for the rules.
-        command = [sys.executable, "-m", "kwsniff", "why", "--json", *inputs]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, cwd=ROOT)
-        found = json.loads(done.stdout)["findings"]
-        told.append((done.returncode, [(each["finding"], each["subject"], each["frames"]) for each in found]))
+        status = run(["why", "--json", *inputs])
+        found = json.loads(capsys.readouterr().out)["findings"]
+        told.append((status, [(each["finding"], each["subject"], each["frames"]) for each in found]))
     assert told[0] == told[1]
     assert told[0][1]
