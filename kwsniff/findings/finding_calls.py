@@ -28,7 +28,6 @@ NONE: Final = -1
 Entries = np.ndarray[Any, np.dtype[np.int64]]
 _COLUMNS: Final = ("finding_id", "call_id", "connection_id")
 _ROWS: Final = 1 << 16
-_PARTIES: Final = ("client", "broker", "topic", "group_id")
 _NAMED: Final = re.compile(r"\$(\w+)")
 _FOLDER: Final = Path(__file__).with_name("account")
 _LISTED, _RELATED, _SUMS = (
@@ -37,15 +36,16 @@ _LISTED, _RELATED, _SUMS = (
 _ALL: Final = f"from {ENTRIES}"
 _BEGIN: Final = """
 create or replace temp table told (number bigint, subject varchar, client varchar, broker varchar,
-    first_time timestamptz, last_time timestamptz, explains boolean);
+    first_time timestamptz, last_time timestamptz, expected double, explains boolean);
 create or replace temp table listed_call (number bigint, call_id bigint);
 create or replace temp table listed_frame (number bigint, frame bigint);
 create or replace temp table finding_entry (number bigint, run_id varchar, connection_id bigint,
     call_id bigint, listed boolean)
 """
 _INSERT: Final = """
-insert into told values ($number, $subject, $client, $broker, $first_time::timestamptz,
-    $last_time::timestamptz, $explains)
+insert into told select unnest($number::bigint[]), unnest($subject::varchar[]),
+    unnest($client::varchar[]), unnest($broker::varchar[]), unnest($first_time::varchar[])::timestamptz,
+    unnest($last_time::varchar[])::timestamptz, unnest($expected::double[]), unnest($explains::boolean[])
 """
 _NUMBERED: Final = """
 create or replace temp table numbered as
@@ -68,9 +68,8 @@ def explain(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]
     """Fills `finding_entry` for findings whose numbers it does not have."""
     known = {number for (number,) in database.execute("select number from told").fetchall()}
     new = [each for each in findings if each.number not in known]
-    for finding in new:
-        _tell(database, finding)
     if new:
+        _tell(database, new)
         database.execute(_LISTED)
         if any(_explains(each) for each in findings):
             keep_harm(database)
@@ -150,29 +149,39 @@ def _number(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]
     database.execute(_NUMBERED, columns)
 
 
-def _tell(database: "duckdb.DuckDBPyConnection", finding: "Finding") -> None:
-    values = _describe(finding)
-    database.execute(_INSERT, {name: values[name] for name in _NAMED.findall(_INSERT)})
-    for table, listed in (("listed_call", finding.all_call_ids), ("listed_frame", finding.all_frames)):
-        if listed:
-            made = f"insert into {table} select $number, unnest($listed::bigint[])"
-            database.execute(made, {"number": finding.number, "listed": listed.tolist()})
-    rule = finding.rule
-    if rule and rule.all_calls:
-        values |= rule.floors
-        wanted = {name: values[name] for name in {*_NAMED.findall(rule.all_calls), "number"}}
-        made = f"insert into listed_call select $number, call_id from ({rule.all_calls})"  # noqa: S608
-        database.execute(made, wanted)
+def _tell(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]) -> None:
+    """Puts findings, and what they name, into the tables; each rule is asked once for all of its findings."""
+    database.execute(_INSERT, _describe(findings))
+    for table, lists in (
+        ("listed_call", [each.all_call_ids for each in findings]),
+        ("listed_frame", [each.all_frames for each in findings]),
+    ):
+        sizes = [len(each) for each in lists]
+        if any(sizes):
+            made = f"insert into {table} select unnest($numbers::bigint[]), unnest($listed::bigint[])"
+            named = np.repeat([each.number for each in findings], sizes)
+            listed = np.concatenate([np.asarray(each, np.int64) for each in lists])
+            database.execute(made, {"numbers": named.tolist(), "listed": listed.tolist()})
+    rules = {each.rule.name: each.rule for each in findings if each.rule and each.rule.all_calls}
+    for rule in rules.values():
+        numbered = [each.number for each in findings if each.rule and each.rule.name == rule.name]
+        values = {name: rule.floors[name] for name in {*_NAMED.findall(rule.all_calls)}}
+        made = (
+            "insert into listed_call with finding as (from told where number in (select unnest($numbers::bigint[]))) "
+            f"select number, call_id from ({rule.all_calls})"
+        )
+        database.execute(made, {**values, "numbers": numbered})
 
 
-def _describe(finding: "Finding") -> dict[str, Any]:
-    """Parameters for queries: times as texts, which need no time zones of Python."""
-    times = {"first_time": finding.first_time, "last_time": finding.last_time}
+def _describe(findings: Sequence["Finding"]) -> dict[str, list[Any]]:
+    """Columns of `told`; times as texts, which need no time zones of Python."""
     return {
-        "number": finding.number,
-        "subject": finding.subject,
-        "expected": finding.expected,
-        "explains": _explains(finding),
-        **{name: finding.parties.get(name) for name in _PARTIES},
-        **{name: None if at is None else at.isoformat() for name, at in times.items()},
+        "number": [each.number for each in findings],
+        "subject": [each.subject for each in findings],
+        "client": [each.parties.get("client") for each in findings],
+        "broker": [each.parties.get("broker") for each in findings],
+        "first_time": [each.first_time and each.first_time.isoformat() for each in findings],
+        "last_time": [each.last_time and each.last_time.isoformat() for each in findings],
+        "expected": [each.expected for each in findings],
+        "explains": [_explains(each) for each in findings],
     }

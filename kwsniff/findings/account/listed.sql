@@ -20,11 +20,12 @@ where (f.broker = n.broker or f.client in (n.client, n.client_address) or f.subj
 
 -- A finding that names no call concerns those of its connections at its time.
 create or replace temp table finding_entry as
+with of_connections as materialized (select * from listed_entry where call_id is null and number not in (select number from listed_call))
 select distinct *, true as listed from (
     from listed_entry
     union all
     select e.number, c.run_id, c.connection_id, c.call_id
-    from listed_entry e join told f using (number) join call c using (run_id, connection_id)
-    where e.number not in (select number from listed_call) and coalesce(c.request_time, c.response_time) <= coalesce(f.last_time, 'infinity'::timestamptz)
+    from of_connections e join told f using (number) join call c using (run_id, connection_id)
+    where coalesce(c.request_time, c.response_time) <= coalesce(f.last_time, 'infinity'::timestamptz)
         and coalesce(c.response_end_time, 'infinity'::timestamptz) >= coalesce(f.first_time, '-infinity'::timestamptz)
 )

@@ -71,7 +71,7 @@ select run_id, connection_id, call_id, client, client_address, broker, api_name,
 
 -- Calls that took far longer than their like.
 create temp view troubled_late as
-with busy as (
+with busy as not materialized (
     select *, total_ns - coalesce(deliberate_wait_ns, 0) as ns from latency
     where total_ns is not null and coalesce(wait, 'none') not like '%possible' and not is_group_wait(api_name)
 ),
