@@ -15,8 +15,13 @@ from kwsniff.spark.storage import Place
 from kwsniff.temporary import temporary_folder
 
 
-def write_findings(staging: Place, parts: Sequence[Part], figures: Figures, *, run_id: str) -> list[Part]:
-    """Writes the tables of findings beside the parts that they are made of, which `figures` are of."""
+def write_findings(
+    staging: Place, parts: Sequence[Part], figures: Figures, *, run_id: str, calls: bool
+) -> list[Part]:
+    """Writes the tables of findings beside the parts that they are made of, which `figures` are of.
+
+    `calls`: whether `finding_calls` is wanted.
+    """
 
     @contextmanager
     def files() -> Iterator[Mapping[str, list[Path]]]:
@@ -29,7 +34,7 @@ def write_findings(staging: Place, parts: Sequence[Part], figures: Figures, *, r
             yield sources
 
     writer = PartWriter(staging, "all-findings", run_id)
-    found = find(figures, files, keep=partial(writer.write, TABLE))
+    found = find(figures, files, keep=partial(writer.write, TABLE) if calls else None)
     writer.write("findings", findings_batch(found))
     return writer.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -90,3 +91,19 @@ def test_a_client_that_gives_up_was_harmed(seconds: float, harmed: int, tmp_path
     account = _of_stage(_given_up(tmp_path, seconds=seconds), tmp_path)
     assert account.harmed == harmed
     assert account.calls["routine"].get("closed_while_waiting", 0) == 1 - harmed
+
+
+def test_runs_in_one_folder_add_up_although_their_calls_have_the_same_ids(
+    tables_of: TablesOf, tmp_path: Path
+) -> None:
+    names = ("metadata_storm_java/broker.pcap", "backend_down/client.pcap")
+    folders = [tables_of(CAPTURES / "incidents" / name) for name in names]
+    for number, folder in enumerate(folders):
+        for file in folder.glob("*.parquet"):
+            (tmp_path / file.stem).mkdir(exist_ok=True)
+            shutil.copy(file, tmp_path / file.stem / f"{number}.parquet")
+    both, *each = map(read_account, (tmp_path, *folders))
+    assert [*both.faults()] == []
+    assert both.calls["calls"] == sum(one.calls["calls"] for one in each)
+    for one in each:
+        assert one.calls["explained"].items() <= both.calls["explained"].items()
