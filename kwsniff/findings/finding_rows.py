@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kwsniff.findings.evaluate import TOTAL, columns_of, conclude, evaluate, lacks_memory, not_asked
 from kwsniff.findings.finding import Finding
-from kwsniff.findings.finding_calls import begin, list_calls, queries_for
+from kwsniff.findings.finding_calls import TABLE, begin, list_calls, queries_for
 from kwsniff.findings.prefilter.figures import Figures, figures_of
 from kwsniff.findings.prefilter.sqlite_rules import ask_sums, suffice
 from kwsniff.findings.views import MEMORY, open_for
@@ -68,6 +68,9 @@ def find(
             raise
         if findings is None:
             return conclude(not_asked([rule.name for rule in rules]), total or 0)
+        (missing,) = conclude(not_asked([TABLE]), 0)
+        missing.finding_id = len(findings) + 1
+        findings.append(missing)
     return findings
 
 

@@ -37,7 +37,7 @@ _EMPTY: Final = {
 
 def keep_harm(database: "duckdb.DuckDBPyConnection") -> None:
     """Makes the views of harm, and asks `troubled_call` and `troubled_connection` once."""
-    kept = "select count(*) from duckdb_tables() where table_name = 'troubled_call_rows'"
+    kept = "select count(*) from duckdb_tables() where table_name = 'troubled_connection_rows'"
     if database.execute(kept).fetchall() != [(0,)]:
         return
     ((unanswered, long, refused, unheard, odd),) = database.execute(_THERE).fetchall()
@@ -52,7 +52,8 @@ def keep_harm(database: "duckdb.DuckDBPyConnection") -> None:
     keep_small(database, made.values())
     for name in HARM[:-1]:
         empty = f"create temp view {name} as select {_EMPTY.get(name)} where false"
-        database.execute(made.get(name, empty))
+        # a time before, memory may not have sufficed for all
+        database.execute(made.get(name, empty).replace("create temp", "create or replace temp", 1))
         if name in ("troubled_call", "troubled_connection"):
-            database.execute(f"create temp table {name}_rows as from {name}")
+            database.execute(f"create or replace temp table {name}_rows as from {name}")
             database.execute(f"create or replace temp view {name} as from {name}_rows")
