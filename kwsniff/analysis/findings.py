@@ -1,7 +1,7 @@
 """Findings of an analysis: of the files it is about to commit, or of its tables in memory."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -17,17 +17,24 @@ from kwsniff.tables.schema import TABLES, arrow_schema, stored_schema
 from kwsniff.tables.write import TableWriter
 
 
-def write_findings(writer: TableWriter, figures: Figures, *, late: bool, memory: int) -> list[dict[str, Any]]:
+def write_findings(
+    writer: TableWriter, figures: Figures, rows: Counter[str], *, late: bool, memory: int
+) -> list[dict[str, Any]]:
     """Writes the tables of findings, the last ones; returns findings as JSON has them.
 
-    `figures`: those of all rows that were written. `late`: topics have got their names since.
+    `figures`: those of all rows that were written. `rows`: counts those of `finding_calls`. `late`: topics have got their names since.
     `memory`: bytes that asking for them may take.
     """
     if late:
         figures.distrust()
     files = {name: [path] for name, path in writer.complete(READ).items()}
-    keep = partial(writer.write, TABLE) if TABLE in writer.paths else None
-    findings = find_in_files(files, figures, f"{memory // 1_000_000}MB", keep)
+
+    def keep(batch: pa.RecordBatch) -> None:
+        rows[TABLE] += batch.num_rows
+        writer.write(TABLE, batch)
+
+    wanted = keep if TABLE in writer.paths else None
+    findings = find_in_files(files, figures, f"{memory // 1_000_000}MB", wanted)
     writer.write("findings", batch_of("findings", rows_of(findings)))
     return [as_json(each) for each in findings]
 

@@ -35,7 +35,7 @@ _LISTED, _RELATED, _SUMS = (
 )
 _ALL: Final = f"from {ENTRIES}"
 _BEGIN: Final = """
-create or replace temp table told (number bigint, subject varchar, client varchar, broker varchar,
+create or replace temp table finding_row (number bigint, subject varchar, client varchar, broker varchar,
     first_time timestamptz, last_time timestamptz, expected double, explains boolean);
 create or replace temp table listed_call (number bigint, call_id bigint);
 create or replace temp table listed_frame (number bigint, frame bigint);
@@ -43,7 +43,7 @@ create or replace temp table finding_entry (number bigint, run_id varchar, conne
     call_id bigint, listed boolean)
 """
 _INSERT: Final = """
-insert into told select unnest($number::bigint[]), unnest($subject::varchar[]),
+insert into finding_row select unnest($number::bigint[]), unnest($subject::varchar[]),
     unnest($client::varchar[]), unnest($broker::varchar[]), unnest($first_time::varchar[])::timestamptz,
     unnest($last_time::varchar[])::timestamptz, unnest($expected::double[]), unnest($explains::boolean[])
 """
@@ -66,7 +66,7 @@ def begin(database: "duckdb.DuckDBPyConnection") -> None:
 
 def explain(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]) -> None:
     """Fills `finding_entry` for findings whose numbers it does not have."""
-    known = {number for (number,) in database.execute("select number from told").fetchall()}
+    known = {number for (number,) in database.execute("select number from finding_row").fetchall()}
     new = [each for each in findings if each.number not in known]
     if new:
         _tell(database, new)
@@ -167,14 +167,14 @@ def _tell(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]) 
         numbered = [each.number for each in findings if each.rule and each.rule.name == rule.name]
         values = {name: rule.floors[name] for name in {*_NAMED.findall(rule.all_calls)}}
         made = (
-            "insert into listed_call with finding as (from told where number in (select unnest($numbers::bigint[]))) "
+            "insert into listed_call with finding as (from finding_row where number in (select unnest($numbers::bigint[]))) "
             f"select number, call_id from ({rule.all_calls})"
         )
         database.execute(made, {**values, "numbers": numbered})
 
 
 def _describe(findings: Sequence["Finding"]) -> dict[str, list[Any]]:
-    """Columns of `told`; times as texts, which need no time zones of Python."""
+    """Columns of `finding_row`; times as texts, which need no time zones of Python."""
     return {
         "number": [each.number for each in findings],
         "subject": [each.subject for each in findings],

@@ -8,13 +8,13 @@ with harmed as (
 ),
 left_over as (
     from harmed h where not exists (
-        from finding_entry e join told f using (number)
+        from finding_entry e join finding_row f using (number)
         where f.explains and e.run_id = h.run_id and e.connection_id = h.connection_id and e.call_id is not distinct from h.call_id)
 ),
 reach as (
-    select distinct number, unnest([client, broker, subject, case when client is null and broker is null then '*' end]) as party, first_time, last_time from told where explains
+    select distinct number, unnest([client, broker, subject, case when client is null and broker is null then '*' end]) as party, first_time, last_time from finding_row where explains
     union
-    select distinct f.number, n.client_address, f.first_time, f.last_time from told f join connection n on n.client = coalesce(f.client, f.subject) where f.explains
+    select distinct f.number, n.client_address, f.first_time, f.last_time from finding_row f join connection n on n.client = coalesce(f.client, f.subject) where f.explains
 )
 select distinct r.number, h.run_id, h.connection_id, h.call_id, false as listed
 from (select *, unnest([client, client_address, broker, '*']) as party from left_over) h join reach r using (party)

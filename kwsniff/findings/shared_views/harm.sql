@@ -16,7 +16,7 @@ create temp view last_moment as select run_id, max(ends) as ends from stretch gr
 -- ended too early to tell. The same work is the same API on the same partition, any call for the group, or the same API. Other errors are
 -- harm: the work was not done, even if it is done later.
 create temp view troubled_refusal as
-with told as (
+with refused as (
     select r.run_id, r.connection_id, r.call_id, r.client, r.client_address, r.broker, r.api_name, r.response_time as time, r.error_code, coalesce(r.error_name, 'error ' || r.error_code) as error, v.routine,
         -- ApiVersions finds the version out; who describes groups asks in the new way first
         coalesce(v.always, false) or r.error_code = 35 and is_api_versions(r.api_name) or r.error_code = 69 and is_describe_group(r.api_name) as always,
@@ -27,16 +27,16 @@ with told as (
 ),
 done as (
     select client, api_name || ' ' || topic_partition as work, time from partition_call
-    where error_code = 0 and time is not null and (is_produce(api_name) or is_log_fetch(api_name) or is_list_offsets(api_name)) and client in (select client from told where work like '% %')
+    where error_code = 0 and time is not null and (is_produce(api_name) or is_log_fetch(api_name) or is_list_offsets(api_name)) and client in (select client from refused where work like '% %')
     union all
     select client, api_name, response_end_time from client_call
-    where coalesce(error_code, 0) = 0 and response_end_time is not null and (client, api_name) in (select (client, work) from told)
+    where coalesce(error_code, 0) = 0 and response_end_time is not null and (client, api_name) in (select (client, work) from refused)
     union all
     select client, ' group', response_end_time from client_call
-    where coalesce(error_code, 0) = 0 and response_end_time is not null and (group_id is not null or is_join(api_name)) and client in (select client from told where work = ' group')
+    where coalesce(error_code, 0) = 0 and response_end_time is not null and (group_id is not null or is_join(api_name)) and client in (select client from refused where work = ' group')
 )
 select t.*, always or coalesce(passes is not null and coalesce(d.time, m.ends) <= t.time + to_seconds(passes::bigint), false) as passed
-from told t asof left join done d on d.client = t.client and d.work = t.work and t.time <= d.time
+from refused t asof left join done d on d.client = t.client and d.work = t.work and t.time <= d.time
     left join last_moment m on m.run_id = t.run_id
 where t.time is not null;
 
