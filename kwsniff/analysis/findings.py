@@ -22,8 +22,8 @@ def write_findings(
 ) -> list[dict[str, Any]]:
     """Writes the tables of findings, the last ones; returns findings as JSON has them.
 
-    `figures`: those of all rows that were written. `rows`: counts those of `finding_calls`. `late`: topics have got their names since.
-    `memory`: bytes that asking for them may take.
+    `figures`: those of all rows that were written. `rows`: counts those of `finding_calls`. `late`: topics
+    have got their names since. `memory`: bytes that asking for them may take.
     """
     if late:
         figures.distrust()
