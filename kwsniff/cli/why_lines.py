@@ -285,7 +285,9 @@ def _counts_line(told: Told, width: int, counts: Sequence[str], stands: str) -> 
     elif counts:
         yield from _wrap(f"{' and '.join(counts)}; the capture has no Kafka calls.", width, "")
     elif basis["calls"]:
-        yield from _wrap(f"No finding in {stands}.", width, "")
+        harmed = sum(each["unexplained"] for each in told.accounts.values() if each)
+        found = "No rule explains the harm" if harmed else "No finding"
+        yield from _wrap(f"{found} in {stands}.", width, "")
         yield from _wrap(told.checked, width, "")
         errors = sum(each["count"] for each in without_routine(told.errors)["errors_by_client"])
         if errors:

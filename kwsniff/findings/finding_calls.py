@@ -47,6 +47,10 @@ insert into finding_row select unnest($number::bigint[]), unnest($subject::varch
     unnest($client::varchar[]), unnest($broker::varchar[]), unnest($first_time::varchar[])::timestamptz,
     unnest($last_time::varchar[])::timestamptz, unnest($expected::double[]), unnest($explains::boolean[])
 """
+_LIST_ALL: Final = """
+insert into listed_call
+with finding as (from finding_row where number in (select unnest($numbers::bigint[])))
+select number, call_id from """
 _NUMBERED: Final = """
 create or replace temp table numbered as
 select unnest($numbers::bigint[]) as number, unnest($ids::bigint[]) as finding_id,
@@ -166,11 +170,7 @@ def _tell(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]) 
     for rule in rules.values():
         numbered = [each.number for each in findings if each.rule and each.rule.name == rule.name]
         values = {name: rule.floors[name] for name in {*_NAMED.findall(rule.all_calls)}}
-        made = (
-            "insert into listed_call with finding as (from finding_row where number in (select unnest($numbers::bigint[]))) "
-            f"select number, call_id from ({rule.all_calls})"
-        )
-        database.execute(made, {**values, "numbers": numbered})
+        database.execute(_LIST_ALL + f"({rule.all_calls})", {**values, "numbers": numbered})
 
 
 def _describe(findings: Sequence["Finding"]) -> dict[str, list[Any]]:

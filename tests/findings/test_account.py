@@ -54,6 +54,7 @@ def test_harm_that_no_rule_explains_is_counted_and_shown(capsys: pytest.CaptureF
     assert told["account"]["calls"] == 33
     assert told["connections"]["unexplained"] == 1
     assert "1 harmed without an explanation" in _why(KILLED, capsys)
+    assert _why(KILLED, capsys).startswith("No rule explains the harm in 33 calls")
 
 
 def test_the_account_is_there_where_nothing_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,7 +63,9 @@ def test_the_account_is_there_where_nothing_is_wrong(capsys: pytest.CaptureFixtu
     assert account["explained"] == {}
     assert account["unexplained"] == 0
     assert account["fine"] + sum(account["routine"].values()) == account["calls"] == 563
-    assert "563 calls: " in _why(capture, capsys)
+    shown = _why(capture, capsys)
+    assert "563 calls: " in shown
+    assert shown.startswith("No finding in 563 calls")
 
 
 def test_calls_of_a_finding_count_as_explained(tables_of: TablesOf) -> None:
