@@ -42,6 +42,11 @@ class Account:
         """Whether no finding is a problem or a warning."""
         return all(each.severity == "info" for each in self.findings)
 
+    @property
+    def unexplained(self) -> int:
+        """Calls and connections that no finding explains."""
+        return int(self.calls["unexplained"] + self.connections["unexplained"])
+
     def faults(self) -> Iterator[str]:
         """What does not add up."""
         for name, account in (("calls", self.calls), ("connections", self.connections)):
@@ -51,6 +56,10 @@ class Account:
                 yield f"{name}: {total} in the account of {account[name]}, {self.rows[name]} in the tables"
             if account["fine"] < 0 or account["unexplained"] < 0 or any(each <= 0 for each in named):
                 yield f"{name}: a number is not positive: {account}"
+        shown = sum(int(each.value or 0) for each in self.findings if each.finding == "unexplained")
+        if shown != self.unexplained:
+            yield f"{self.unexplained} entries are unexplained, findings name {shown}"
+        for name, account in (("calls", self.calls), ("connections", self.connections)):
             known = {each.finding for each in self.findings if each.severity != "info"} - {"unexplained"}
             if unknown := account["explained"].keys() - known:
                 yield f"{name}: explained by {', '.join(unknown)}, which was not found"

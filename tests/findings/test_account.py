@@ -81,12 +81,14 @@ def _of_stage(stage: Stage, folder: Path) -> Account:
 
 
 @pytest.mark.parametrize(("late", "milliseconds", "harmed"), [(1, 1500, 1), (2, 1500, 2), (2, 900, 0)])
-def test_few_late_calls_are_harm_without_a_finding(
+def test_few_late_calls_are_a_fact_and_no_warning(
     late: int, milliseconds: int, harmed: int, tmp_path: Path
 ) -> None:
     account = _of_stage(_late(tmp_path, late=late, milliseconds=milliseconds), tmp_path)
     assert account.is_quiet
     assert account.calls["unexplained"] == harmed
+    found = [(each.severity, each.calls) for each in account.findings if each.finding == "unexplained"]
+    assert found == [("info", harmed)] * (harmed > 0)
 
 
 @pytest.mark.parametrize(("seconds", "harmed"), [(9, 1), (1, 0)])
