@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 import kwsniff
-from kwsniff.findings.earlier import show_earlier
+from kwsniff.findings.finding_calls import begin
+from kwsniff.findings.harm import keep_harm
 from kwsniff.findings.rule import Rule, load_rules
 from kwsniff.findings.views import READ, keep_small, open_tables
 from tests.perf.findings import repeated
@@ -48,7 +49,8 @@ def _handed_on(tables: dict[str, pa.Table], profile: Path) -> dict[str, int]:
     handed = {}
     with open_tables(tables, [rule.query for rule in rules]) as database:
         keep_small(database, [rule.query for rule in rules])
-        show_earlier(database, [])
+        begin(database)
+        keep_harm(database)
         database.execute(f"set enable_profiling = 'json'; set profiling_output = '{profile}'")
         for rule in rules:
             database.execute(f"select count(*) from ({rule.query})", _floors(rule)).fetchall()  # noqa: S608
@@ -124,7 +126,8 @@ def test_no_rule_joins_many_by_an_inequality() -> None:
         # Without these it sees that there are no rows, and has no plan.
         database.execute("set disabled_optimizers = 'empty_result_pullup, statistics_propagation'")
         keep_small(database, [rule.query for rule in rules])
-        show_earlier(database, [])
+        begin(database)
+        keep_harm(database)
         for rule in rules:
             floors = _floors(rule)
             ((_, plan),) = database.execute(f"explain (format json) {rule.query}", floors).fetchall()

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kwsniff.findings.evaluate import Finding, evaluate
+from kwsniff.findings.evaluate import evaluate
+from kwsniff.findings.finding import Finding
 from kwsniff.findings.prefilter.client_rates import LASTING
 from kwsniff.findings.prefilter.figures import Figures
 from kwsniff.findings.rule import load_rules

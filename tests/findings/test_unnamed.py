@@ -4,7 +4,8 @@ import pyarrow as pa
 import pytest
 
 import kwsniff
-from kwsniff.findings.evaluate import Finding, evaluate
+from kwsniff.findings.evaluate import evaluate
+from kwsniff.findings.finding import Finding
 from kwsniff.findings.prefilter.figures import Figures
 from kwsniff.findings.views import READ, open_tables
 from tests.house.tree import ROOT
