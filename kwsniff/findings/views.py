@@ -101,6 +101,7 @@ def open_for(
         views["twin"] = _NO_TWINS
     if not unnamed:
         views["unnamed"] = _NO_UNNAMED
+        views["origin"] = _NO_ORIGINS
     wanted, named = _named_in(queries, views)
     with temporary_folder() as folder, open_database(bare=True) as database:
         for name in named.intersection(known):
@@ -359,6 +360,9 @@ _FOLDER: Final = Path(__file__).with_name("shared_views")
 _MADE: Final = re.compile(r"create temp view (\w+)")
 _NO_UNNAMED: Final = (
     "create temp view unnamed as select '' as run_id, 0::bigint as connection_id, '' as named where false"
+)
+_NO_ORIGINS: Final = (
+    "create temp view origin as select '' as run_id, 0::bigint as connection_id, '' as origin where false"
 )
 _NO_TWINS: Final = "create temp view twin as select '' as run_id, 0::bigint as connection_id where false"
 
