@@ -76,6 +76,7 @@ _TITLES = {
     "clients": "Clients",
     "groups": "Groups",
     "progress": "Progress",
+    "cluster": "Cluster",
     "transactions": "Transactions",
     "refusals": "Refused requests",
     "doors": "Wrong listener",

@@ -24,6 +24,7 @@ GROUPS: Final = (
     "clients",
     "groups",
     "progress",
+    "cluster",
     "transactions",
     "refusals",
     "doors",

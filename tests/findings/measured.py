@@ -20,7 +20,7 @@ CLOCKS: Final = {
     "data_every": "",
     "far": "far_away",
     "follower_stopped": "replication_slow",
-    "line_behind_fetch": "",
+    "line_behind_fetch": "waits_in_line",
     "loss": "loss_slows_calls",
     "members_slow": "",
     "near": "",
@@ -29,6 +29,7 @@ CLOCKS: Final = {
 }
 """What captures/clocks show, by the beginning of a name; nothing: waits that are meant, and distance."""
 BLAMES: Final = {
+    "waits_in_line": "client",
     "far_away": "network",
     "replication_slow": "follower",
     "loss_slows_calls": "network",

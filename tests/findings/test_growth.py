@@ -101,6 +101,8 @@ _OF_FEW = {
     "producer_fenced": "clients of one transactional id",
     "metadata_storm": "a client's sums",
     "path_mtu": "the largest packet of one side that got through to the other",
+    "fetch_sessions_lost": "the sums of a broker",
+    "rebalance_slow": "the slow rebalances of a group",
     "unexplained": "the findings of other rules; the calls of one client to one broker",
 }
 
