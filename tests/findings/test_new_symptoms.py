@@ -109,7 +109,7 @@ def refused(times: Sequence[float], code: int, api: str, **more: Any) -> dict[st
 @pytest.mark.parametrize(("code", "api"), [(15, "FindCoordinator"), (14, "JoinGroup"), (16, "OffsetFetch")])
 @pytest.mark.parametrize(("last", "is_found"), [(12, True), (7, True), (4, False)])
 def test_a_coordinator_is_missing_until_it_works(code: int, api: str, last: int, is_found: bool) -> None:
-    named = {} if api == "FindCoordinator" else {"group_id": "audit"}
+    named: Row = {} if api == "FindCoordinator" else {"group_id": "audit"}
     tables = refused([each / 2 for each in range(2 * last)], code, api, **named)
     later = told(999, last, "Heartbeat", group_id="audit")
     tables = {**tables, "api_calls": [*tables["api_calls"], later]}
@@ -121,7 +121,7 @@ def moves(brokers: Sequence[int]) -> dict[str, Rows]:
     calls: list[Row] = []
     for number, broker in enumerate(brokers):
         for part, code in enumerate((0, 6)):
-            place = {"broker_address": f"10.0.0.{broker}", "topic": "orders", "partition": 0}
+            place: Row = {"broker_address": f"10.0.0.{broker}", "topic": "orders", "partition": 0}
             calls.append(told(2 * number + part, number + part / 2, "Produce", error_code=code, **place))
     return {
         "api_calls": calls,
@@ -200,7 +200,7 @@ def dropped(silences: Sequence[int], survived: int = 0) -> dict[str, Rows]:
     """Connections that die when the client speaks after a silence; one that survived one."""
     calls, connections, events = [], [], []
     for number, silence in enumerate(silences, 1):
-        place = {"connection_id": number}
+        place: Row = {"connection_id": number}
         calls.append(told(10 * number, 1, "Metadata", **place))
         calls.append(told(10 * number + 1, 1 + silence, "Metadata", **place, status="unanswered"))
         connections.append(
