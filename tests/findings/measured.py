@@ -8,7 +8,6 @@ import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -150,10 +149,6 @@ def _clocks() -> Iterator[Recording]:
 def find(capture: Path) -> list[dict[str, Any]]:
     """The findings of a capture as `kwsniff why` has them."""
     return kwsniff.analyze(capture).findings.to_pylist()
-
-
-find_once = lru_cache(None)(find)
-"""The same for files that do not change: several tests look at the recordings."""
 
 
 def judge(recording: Recording, rows: Sequence[dict[str, Any]] | None = None) -> Judged:

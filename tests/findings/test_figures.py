@@ -40,7 +40,7 @@ def _tables(capture: Path, folder: Path) -> dict[str, list[str]]:
     return files_of_tables(folder)
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("capture", RECORDINGS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_rules_that_are_not_asked_would_find_nothing(capture: Path, tables_of: TablesOf) -> None:
     with open_folder(tables_of(capture)) as database:
@@ -78,7 +78,7 @@ def test_rules_that_sums_suffice_for_are_asked_without_a_database(
     assert {"request_storm"} <= set(found)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("capture", RECORDINGS[:8], ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_bounds_of_rows_in_passing_are_those_of_files(
     capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

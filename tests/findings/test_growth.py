@@ -59,9 +59,9 @@ def _handed_on(tables: dict[str, pa.Table], profile: Path) -> dict[str, int]:
     return handed
 
 
-@pytest.mark.sample(1)
 # All incidents in one run; and few calls so often that pairs outweigh what else is to do: somebody
 # looks at groups, and is refused before asking in the old way.
+@pytest.mark.slow
 @pytest.mark.parametrize(("folder", "times"), [("incidents", 8), ("group_classic", 512)])
 def test_no_rule_compares_calls_with_each_other(folder: str, times: int, tmp_path: Path) -> None:
     """Pairs would be four times as many, where the calls are twice as many."""

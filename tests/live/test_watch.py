@@ -94,7 +94,7 @@ def go_to_the_end(session: Session, watch: Watch) -> None:
     watch.conclude()
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "incident",
     [
@@ -121,7 +121,7 @@ def test_what_is_found_in_the_recording_holds_at_its_end(incident: str) -> None:
     assert [each.finding.text for each in watch.held][:1] == expected["text"].to_pylist()[:1]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "name", ["healthy_idle", "healthy_bursts", "healthy_rolling", "healthy_three_brokers"]
 )

@@ -44,7 +44,7 @@ def _captures() -> list[Path]:
     return [*map(recorded, RECORDED), *incidents]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("capture", _captures(), ids=lambda path: path.parent.name)
 def test_figures_of_all_tasks_are_those_of_the_tables(
     in_process: None, tmp_path: Path, seen: list[Figures], capture: Path
