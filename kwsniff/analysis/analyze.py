@@ -206,9 +206,11 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins | CapturePoints:
             return Analysis(summary, {}, rows.batches, changes, plan.chosen, run_id=plan.run)
         for table, change in changes.items():
             writer.rewrite(table, change)
-        if "findings" in plan.chosen:
+        if "findings" in made:
             memory = memory_left(plan.bounds.memory + plan.foreign)
-            summary.findings = write_findings(writer, rows.figures, late=bool(changes), memory=memory)
+            summary.findings = write_findings(
+                writer, rows.figures, summary.rows, late=bool(changes), memory=memory
+            )
         left = set(made) - set(plan.chosen)
         return Analysis(summary, writer.commit(left), {}, {}, plan.chosen, run_id=plan.run)
 

@@ -1,30 +1,40 @@
 """Findings of an analysis: of the files it is about to commit, or of its tables in memory."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from kwsniff.findings.evaluate import TOTAL, as_json, evaluate, plain_rows
+from kwsniff.findings.finding_calls import TABLE, list_calls, queries_for
 from kwsniff.findings.finding_rows import find_in_files, rows_of
 from kwsniff.findings.prefilter.figures import BATCH_ROWS, Figures
 from kwsniff.findings.views import READ, open_tables
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import add_run_id
-from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.tables.schema import TABLES, arrow_schema, stored_schema
 from kwsniff.tables.write import TableWriter
 
 
-def write_findings(writer: TableWriter, figures: Figures, *, late: bool, memory: int) -> list[dict[str, Any]]:
-    """Writes the table of findings, the last one; returns it as JSON has it.
+def write_findings(
+    writer: TableWriter, figures: Figures, rows: Counter[str], *, late: bool, memory: int
+) -> list[dict[str, Any]]:
+    """Writes the tables of findings, the last ones; returns findings as JSON has them.
 
-    `figures`: those of all rows that were written. `late`: topics have got their names since.
-    `memory`: bytes that asking for them may take.
+    `figures`: those of all rows that were written. `rows`: counts those of `finding_calls`. `late`: topics
+    have got their names since. `memory`: bytes that asking for them may take.
     """
     if late:
         figures.distrust()
     files = {name: [path] for name, path in writer.complete(READ).items()}
-    findings = find_in_files(files, figures, f"{memory // 1_000_000}MB")
+
+    def keep(batch: pa.RecordBatch) -> None:
+        rows[TABLE] += batch.num_rows
+        writer.write(TABLE, batch)
+
+    wanted = keep if TABLE in writer.paths else None
+    findings = find_in_files(files, figures, f"{memory // 1_000_000}MB", wanted)
     writer.write("findings", batch_of("findings", rows_of(findings)))
     return [as_json(each) for each in findings]
 
@@ -38,16 +48,22 @@ def rows_as_json(findings: pa.Table) -> list[dict[str, Any]]:
     return rows
 
 
-def find_in_memory(table: Callable[[str], pa.Table], run_id: str) -> pa.Table:
-    """The table of findings of tables in memory."""
+def find_in_memory(table: Callable[[str], pa.Table], run_id: str) -> dict[str, pa.Table]:
+    """The tables `findings` and `finding_calls` of tables in memory."""
     kept = {name: table(name) for name in READ}
     figures = Figures()
     for name, rows in kept.items():
         for batch in rows.to_batches(BATCH_ROWS):
             figures.add(name, batch)
-    findings = []
+    findings, calls = [], []
     if rules := figures.worth_asking():
-        with open_tables(kept, [TOTAL, *(rule.query for rule in rules)]) as database:
+        with open_tables(kept, [TOTAL, *(rule.query for rule in rules), *queries_for(rules)]) as database:
             findings = evaluate(database, rules=rules)
-    batch = add_run_id("findings", batch_of("findings", rows_of(findings)), run_id)
-    return pa.Table.from_batches([batch]).cast(arrow_schema(TABLES["findings"]))
+            calls = [*list_calls(database, findings)]
+    made = {"findings": [batch_of("findings", rows_of(findings))], TABLE: calls}
+    return {name: _table(name, batches, run_id) for name, batches in made.items()}
+
+
+def _table(name: str, batches: Sequence[pa.RecordBatch], run_id: str) -> pa.Table:
+    with_run = [add_run_id(name, batch, run_id) for batch in batches]
+    return pa.Table.from_batches(with_run, stored_schema(TABLES[name])).cast(arrow_schema(TABLES[name]))

@@ -11,6 +11,7 @@ from kwsniff.analysis.findings import find_in_memory, rows_as_json
 from kwsniff.analysis.stored_tables import Tables
 from kwsniff.analysis.summary import Summary
 from kwsniff.errors import UsageError
+from kwsniff.findings.views import FOUND
 from kwsniff.tables.run import add_run_id
 from kwsniff.tables.schema import TABLES, arrow_schema, stored_schema
 from kwsniff.timelines.metadata.late_topic_names import Change
@@ -83,8 +84,9 @@ class Analysis(Tables):
         if name in self.paths:
             # Not read_table: that would make columns of directory names such as day=1.
             return pq.ParquetFile(self.paths[name]).read()
-        if name == "findings":
-            return find_in_memory(self._load_once, self.run_id)
+        if name in FOUND:
+            self._tables.update(find_in_memory(self._load_once, self.run_id))
+            return self._tables[name]
         batches = [add_run_id(name, batch, self.run_id) for batch in self._batches.pop(name, [])]
         coded = pa.Table.from_batches(batches, stored_schema(TABLES[name]))
         plain = coded.cast(arrow_schema(TABLES[name]))

@@ -137,3 +137,8 @@ class Tables(ABC):
     def findings(self) -> pa.Table:
         """One row per finding, worst first; `kwsniff why` shows them."""
         return self.table("findings")
+
+    @property
+    def finding_calls(self) -> pa.Table:
+        """One row per call or connection that a finding explains."""
+        return self.table("finding_calls")

@@ -8,7 +8,7 @@ from kwsniff.cli.inputs import HELP, add_input_options, open_inputs, width, wrap
 from kwsniff.texts import JSON_VERSION, clean, json_text, plural
 
 if TYPE_CHECKING:
-    from kwsniff.findings.evaluate import Finding
+    from kwsniff.findings.finding import Finding
     from kwsniff.findings.upgrade import Client, Reason
 
 _EXAMPLES = """examples:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from kwsniff.findings.display_filters import DisplayFilter
-    from kwsniff.findings.evaluate import Finding
+    from kwsniff.findings.finding import Finding
 
 _EXAMPLES = """examples:
   kwsniff why capture.pcap                problems in a capture, worst first
@@ -62,7 +62,10 @@ def run(args: argparse.Namespace) -> int:
     with page_file(args) as file, open_inputs(args.inputs, args) as (database, files, capture, tables, read):
         rules = figures_of(files).worth_asking()
         findings = evaluate(database, capture=capture, tables=tables, rules=rules)
-        told = _prepare(database, findings, None if capture == "CAPTURE" else shlex.join(args.inputs), args)
+        accounts = _add_up(database, findings)
+        told = _prepare(
+            database, findings, accounts, None if capture == "CAPTURE" else shlex.join(args.inputs), args
+        )
         if file is not None:
             from kwsniff.report.report import write_report
 
@@ -88,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
 def _prepare(
     database: "duckdb.DuckDBPyConnection",
     findings: Sequence["Finding"],
+    accounts: Mapping[str, Any],
     captures: str | None,
     args: argparse.Namespace,
 ) -> Told:
@@ -107,6 +111,7 @@ def _prepare(
     return Told(
         basis=basis,
         findings=findings,
+        accounts=accounts,
         errors=count_errors(database, about=shown),
         not_seen=list_not_seen(basis),
         packets=_packets(find_filters(database, proofs)),
@@ -115,6 +120,18 @@ def _prepare(
         checked=describe_checks(),
         slowest=list_slowest(database) if shown and not found else (),
     )
+
+
+def _add_up(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]) -> Mapping[str, Any]:
+    from kwsniff.findings.evaluate import lacks_memory
+    from kwsniff.findings.finding_calls import add_up
+
+    try:
+        return add_up(database, findings)
+    except Exception as error:
+        if not lacks_memory(error):
+            raise
+        return {"account": None, "connections": None}
 
 
 def _upgrade(database: "duckdb.DuckDBPyConnection") -> tuple[str, list[dict[str, Any]]]:
@@ -150,6 +167,7 @@ def _print_json(database: "duckdb.DuckDBPyConnection", told: Told) -> None:
         "findings": [
             as_json(each) | {"display_filters": filters_of(each, filters, captures)} for each in told.findings
         ],
+        **told.accounts,
         **told.errors,
         "not_seen": list(told.not_seen),
     }

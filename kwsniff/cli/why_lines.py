@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.failures import failure_grids, without_routine
@@ -11,7 +11,7 @@ from kwsniff.texts import clean, display_filter, in_bytes, in_time, plural
 from kwsniff.zones import UTC_ZONE, Zone
 
 if TYPE_CHECKING:
-    from kwsniff.findings.evaluate import Finding
+    from kwsniff.findings.finding import Finding
 
 MOST_CALLS = 4
 _MOST_ERRORS = 5
@@ -36,7 +36,8 @@ Packets = Mapping[int, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What to show. `captures`: quoted for a shell; None if tables were read."""
+    """What to show. `captures`: quoted for a shell; None if tables were read. `accounts`: `account` and
+    `connections` of finding_calls.py, None where there was no memory to add them up."""
 
     basis: Mapping[str, Any]
     findings: Sequence["Finding"]
@@ -48,6 +49,7 @@ class Told:
     checked: str = ""
     """The sentence on what was checked, shown if nothing was found; and the slowest calls."""
     slowest: Sequence[Mapping[str, Any]] = ()
+    accounts: Mapping[str, Any] = field(default_factory=dict)
 
 
 def screen_lines(told: Told, width: int, height: int) -> list[str]:
@@ -253,12 +255,39 @@ def _headline(told: Told, width: int) -> Iterator[str]:
         f"{plural(basis['calls'], 'call')} of {plural(basis['clients'], 'client')} "
         f"with {plural(basis['brokers'], 'broker')}{long}, {in_bytes(basis['payload_bytes'])}"
     )
+    yield from _counts_line(told, width, counts, stands)
+    for name in ("account", "connections"):
+        if account := told.accounts.get(name):
+            yield from _account(account, "call" if name == "account" else "connection", width)
+
+
+def _account(account: Mapping[str, Any], what: str, width: int) -> Iterator[str]:
+    """How many calls, or connections, are fine, routine, explained and unexplained; of connections only if
+    one of them is not fine."""
+    total, explained, left = account[f"{what}s"], account["explained"], account["unexplained"]
+    if not total or (what == "connection" and not (explained or left)):
+        return
+    parts = [f"{account['fine']:,} fine"]
+    if routine := sum(account["routine"].values()):
+        parts.append(f"{routine:,} routine")
+    if explained:
+        most = sorted(explained, key=lambda name: -explained[name])
+        parts.append(f"{sum(explained.values()):,} explained by {_some(most, 3)}")
+    if left:
+        parts.append(f"{left:,} harmed without an explanation")
+    yield from _wrap(f"{plural(total, what)}: {', '.join(parts)}.", width, "")
+
+
+def _counts_line(told: Told, width: int, counts: Sequence[str], stands: str) -> Iterator[str]:
+    basis = told.basis
     if counts and basis["calls"]:
         yield from _wrap(f"{' and '.join(counts)} in {stands}.", width, "")
     elif counts:
         yield from _wrap(f"{' and '.join(counts)}; the capture has no Kafka calls.", width, "")
     elif basis["calls"]:
-        yield from _wrap(f"No finding in {stands}.", width, "")
+        harmed = sum(each["unexplained"] for each in told.accounts.values() if each)
+        found = "No rule explains the harm" if harmed else "No finding"
+        yield from _wrap(f"{found} in {stands}.", width, "")
         yield from _wrap(told.checked, width, "")
         errors = sum(each["count"] for each in without_routine(told.errors)["errors_by_client"])
         if errors:

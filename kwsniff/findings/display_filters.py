@@ -4,7 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.findings.evaluate import Finding, fetch
+from kwsniff.findings.evaluate import fetch
+from kwsniff.findings.finding import Finding
 from kwsniff.texts import display_filter
 
 if TYPE_CHECKING:

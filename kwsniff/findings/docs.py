@@ -39,6 +39,34 @@ not run.
 - `capture`: the person who took the capture. Such a finding says nothing about the traffic.
 - `unknown`: the tables show harm, and no rule explains it.
 
+Where a rule can tell two owners apart, it does: a broker that closes on a request too old for it blames the
+client.
+
+## Account
+
+`why` counts every call and every connection once: `account` and `connections` in `why --json`, one line on
+the screen. The numbers add up.
+
+- `fine`: it worked.
+- `routine`: normal operation, by name: an error that passed (`member_id_required`, `rebalance`,
+  `version_fallback`, `leader_moved`, `coordinator_moved`, `topic_being_created`, `topic_exists`,
+  `concurrent_transactions`, `fetch_session_renewed`, others: `passing_error`), a call that the client left
+  when it closed (`closed_while_waiting`), or that the end of the capture cut off (`in_flight_at_end`),
+  `not_captured`, `between_brokers`, `other_protocol`; a connection that opened soon after (`opened_again`),
+  or whose client worked with another broker (`other_broker_used`).
+- `explained`: a problem or warning lists it ([finding_calls](tables/finding_calls.md)), or it was harmed,
+  and a problem or warning concerns its client or broker at that time, give or take 10 s. What several
+  findings explain counts under the first.
+- `unexplained`: it was harmed, and no finding explains it.
+
+A call was harmed if it was `refused` (an error that did not pass), `unanswered`, if the client `gave_up`
+after 5 s or more, if it was `incomplete` (a reset cut the request off), or `late`: 1 s or more and 20 times
+the median of at least 20 calls of the same API, client and broker, without deliberate waits. `late` does
+not see delays of APIs with fewer calls, delays that most calls have, and waits that may be deliberate. A
+connection was harmed if it was `not_opened`, `opened_late` (SYNs sent again), if its `handshake_failed`, if
+it `ended_early` (the broker closed it before any call), or by a `reset` during work.
+`kwsniff/findings/shared_views/harm.sql` has the definitions.
+
 """
 
 _TITLES = {
@@ -48,6 +76,7 @@ _TITLES = {
     "clients": "Clients",
     "groups": "Groups",
     "progress": "Progress",
+    "cluster": "Cluster",
     "transactions": "Transactions",
     "refusals": "Refused requests",
     "doors": "Wrong listener",

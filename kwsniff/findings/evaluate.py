@@ -3,15 +3,18 @@
 import errno
 import os
 import re
+from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from kwsniff.findings.command import write_command
-from kwsniff.findings.earlier import show_earlier
+from kwsniff.findings.finding import Finding
+from kwsniff.findings.finding_calls import begin, explain
+from kwsniff.findings.harm import keep_harm
 from kwsniff.findings.rule import LAST, SEVERITIES, Rule, load_rules
 from kwsniff.findings.views import keep_small
 
@@ -32,36 +35,8 @@ _COUNTED = re.compile(r"(\{\w+(?::[^{}]*)?\})((?: [A-Za-z]+)+)\(s\)")
 _CONFIDENCES = {"certain": 0, "likely": 1, "possible": 2}
 
 
-@dataclass(slots=True)
-class Finding:
-    """One row of the table `findings`; the fields are its columns."""
-
-    finding: str
-    severity: str
-    confidence: str
-    blames: str
-    subject_kind: str
-    subject: str
-    first_time: datetime | None
-    last_time: datetime | None
-    value: float | None
-    expected: float | None
-    unit: str
-    calls: int
-    time_share: float | None
-    call_ids: list[int]
-    frames: list[int]
-    explained_by: str | None
-    text: str
-    advice: str
-    command: str
-    parties: Mapping[str, str] = field(default_factory=dict)
-    """Whom it concerns: client, broker, topic, group_id, as far as it says."""
-    cause: "Finding | None" = field(default=None, compare=False, repr=False)
-    """The finding that `explained_by` names."""
-
-
-_COLUMNS: Final = tuple(each.name for each in fields(Finding) if each.name not in ("parties", "cause"))
+_NO_COLUMNS: Final = ("parties", "cause", "rule", "number", "all_call_ids", "all_frames")
+_COLUMNS: Final = tuple(each.name for each in fields(Finding) if each.name not in _NO_COLUMNS)
 
 
 def evaluate(
@@ -81,8 +56,11 @@ def evaluate(
     chosen = load_rules() if rules is None else rules
     rows: list[tuple[Rule, Mapping[str, Any]]] = []
     unasked = []
+    begin(database)
     try:
         keep_small(database, [rule.query for rule in chosen])
+        if any(rule.group == LAST for rule in chosen):
+            keep_harm(database)
     except Exception as error:
         # They stay views then, and each rule has what memory there is.
         if not lacks_memory(error):
@@ -90,7 +68,7 @@ def evaluate(
     for rule in chosen:
         try:
             if rule.group == LAST:
-                show_earlier(database, rows)
+                explain(database, _findings(rows, 0))
             rows += [(rule, row) for row in _rows(database, rule)]
         except Exception as error:
             if not lacks_memory(error):
@@ -126,12 +104,21 @@ def conclude(
     tables: str = "DIR",
 ) -> list[Finding]:
     """The findings of rows that rules gave, times in microseconds since 1970; see `evaluate`."""
-    places = {"capture": capture, "tables": tables}
-    findings = [_finding(rule, {**places, **row, **_moments(row)}, total) for rule, row in rows]
+    findings = _findings(rows, total, capture=capture, tables=tables)
     _explain(findings, {rule.name: rule for rule, _ in rows})
     for finding in findings:
         _rank_below_cause(finding)
     findings.sort(key=_weight)
+    for number, finding in enumerate(findings, 1):
+        finding.finding_id = number
+    return findings
+
+
+def _findings(rows: Sequence[tuple[Rule, Mapping[str, Any]]], total: int, **places: str) -> list[Finding]:
+    known = {"capture": "CAPTURE", "tables": "DIR", **places}
+    findings = [_finding(rule, {**known, **row, **_moments(row)}, total) for rule, row in rows]
+    for number, finding in enumerate(findings):
+        finding.number = number
     return findings
 
 
@@ -205,7 +192,14 @@ def _finding(rule: Rule, row: Mapping[str, Any], total: int) -> Finding:
         advice=_words(rule.advice, said),
         command=write_command(rule.command, said),
         parties={name: str(row[name]) for name in _PARTIES if row.get(name) is not None},
+        rule=rule,
+        all_call_ids=_numbers(row.get("call_ids")),
+        all_frames=_numbers(row.get("frames")),
     )
+
+
+def _numbers(numbers: Sequence[int | None] | None) -> "array[int]":
+    return array("q", dict.fromkeys(each for each in numbers or () if each is not None))
 
 
 def _proofs(numbers: Sequence[int | None] | None) -> list[int]:

@@ -7,15 +7,9 @@ from os import PathLike
 
 import pyarrow as pa
 
-from kwsniff.findings.evaluate import (
-    TOTAL,
-    Finding,
-    columns_of,
-    conclude,
-    evaluate,
-    lacks_memory,
-    not_asked,
-)
+from kwsniff.findings.evaluate import TOTAL, columns_of, conclude, evaluate, lacks_memory, not_asked
+from kwsniff.findings.finding import Finding
+from kwsniff.findings.finding_calls import TABLE, begin, list_calls, queries_for
 from kwsniff.findings.prefilter.figures import Figures, figures_of
 from kwsniff.findings.prefilter.sqlite_rules import ask_sums, suffice
 from kwsniff.findings.views import MEMORY, open_for
@@ -23,20 +17,26 @@ from kwsniff.tables.rows import batch_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+Keep = Callable[[pa.RecordBatch], None]
 Files = Mapping[str, Sequence[str | PathLike[str]]]
 
 
-def find_in_files(files: Files, figures: Figures | None = None, memory: str = MEMORY) -> list[Finding]:
+def find_in_files(
+    files: Files, figures: Figures | None = None, memory: str = MEMORY, keep: Keep | None = None
+) -> list[Finding]:
     """The findings of parquet files, by table; `figures` are theirs, where they are known already;
-    `memory` is what DuckDB may take.
+    `memory` is what DuckDB may take; `keep` takes batches of `finding_calls`.
 
     Their commands speak of CAPTURE and DIR, wherever captures and tables are by now.
     """
-    return find(figures or figures_of(files), lambda: nullcontext(files), memory)
+    return find(figures or figures_of(files), lambda: nullcontext(files), memory, keep)
 
 
 def find(
-    figures: Figures, files: Callable[[], AbstractContextManager[Files]], memory: str = MEMORY
+    figures: Figures,
+    files: Callable[[], AbstractContextManager[Files]],
+    memory: str = MEMORY,
+    keep: Keep | None = None,
 ) -> list[Finding]:
     """The same, with files that are only got where the figures do not tell all."""
     rules = figures.worth_asking()
@@ -44,17 +44,34 @@ def find(
         return []
     total = figures.total_ns()
     sums = figures.sums()
+    findings = None
     if total is not None and suffice(sums, rules):
-        return conclude(ask_sums(sums, rules), total)
-    queries = [rule.query for rule in rules] + ([TOTAL] if total is None else [])
+        findings = conclude(ask_sums(sums, rules), total)
+        if not findings or keep is None:
+            return findings
+        queries = queries_for(rules)
+    else:
+        queries = [rule.query for rule in rules] + ([TOTAL] if total is None else [])
+        queries += [] if keep is None else queries_for(rules)
     told = {"twins": figures.twins, "unnamed": figures.unnamed, "long_texts": figures.long_texts}
     try:
         with files() as found, open_for(queries, found, **told, sums=sums, memory=memory) as database:
-            return evaluate(database, rules=rules, total=total)
+            if findings is None:
+                findings = evaluate(database, rules=rules, total=total)
+            else:
+                begin(database)
+            if keep is not None:
+                for batch in list_calls(database, findings):
+                    keep(batch)
     except Exception as error:
         if not lacks_memory(error):
             raise
-        return conclude(not_asked([rule.name for rule in rules]), total or 0)
+        if findings is None:
+            return conclude(not_asked([rule.name for rule in rules]), total or 0)
+        (missing,) = conclude(not_asked([TABLE]), 0)
+        missing.finding_id = len(findings) + 1
+        findings.append(missing)
+    return findings
 
 
 def findings_batch(findings: Sequence[Finding]) -> pa.RecordBatch:

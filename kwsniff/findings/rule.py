@@ -24,6 +24,7 @@ GROUPS: Final = (
     "clients",
     "groups",
     "progress",
+    "cluster",
     "transactions",
     "refusals",
     "doors",
@@ -34,7 +35,7 @@ GROUPS: Final = (
 """The folders of rules, in the order of the docs. `kwsniff upgrade` has one of its own."""
 
 LAST: Final = GROUPS[-1]
-"""The folder of the rules that read what the others found, in `earlier_finding` and `earlier_call`."""
+"""The folder of the rules that read what the others explain, in `finding_entry`."""
 
 UPGRADE: Final = "upgrade"
 """The folder of the rules that only `kwsniff upgrade` evaluates."""
@@ -77,6 +78,10 @@ class Rule:
     advice: str
     command: str
     floors: Mapping[str, float] = field(default_factory=dict)
+    all_calls: str = ""
+    """Query for `number` and `call_id` of every call that findings of this rule explain, where `call_ids` of
+    the rule's own query has the first only. The table `finding` has the rule's findings: `number`,
+    `subject`, `client`, `broker`, `first_time`, `last_time`, `expected`. Parameters are of `floors`."""
     explained_by: tuple[str, ...] = ()
     """Findings that this one may follow from, when they concern the same client, broker, topic or group."""
     group: str = ""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kwsniff.errors import UsageError
 from kwsniff.findings.api_purposes import names_of
-from kwsniff.findings.evaluate import Finding, evaluate, fetch
+from kwsniff.findings.evaluate import evaluate, fetch
+from kwsniff.findings.finding import Finding
 from kwsniff.findings.rule import UPGRADE, read_rules
 from kwsniff.layout.catalog import load_catalog
 

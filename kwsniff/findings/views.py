@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-READ: tuple[str, ...] = tuple(name for name in TABLES if name != "findings")
+FOUND: Final = frozenset({"findings", "finding_calls"})
+"""Tables that rules fill; the others are what they read."""
+READ: tuple[str, ...] = tuple(name for name in TABLES if name not in FOUND)
 _SMALL = 64 << 20
 """Bytes of files for which threads cost more than they save."""
 _LARGE: Final = 256 << 10
@@ -38,7 +40,7 @@ MEMORY = "512MB"
 
 def with_sources(tables: Sequence[str]) -> tuple[str, ...]:
     """These tables, and those that findings are made of where they are wanted."""
-    wanted = {*tables, *READ} if "findings" in tables else set(tables)
+    wanted = set(tables) if FOUND.isdisjoint(tables) else {*tables, *READ, "findings"}
     return tuple(name for name in TABLES if name in wanted)
 
 
@@ -99,6 +101,7 @@ def open_for(
         views["twin"] = _NO_TWINS
     if not unnamed:
         views["unnamed"] = _NO_UNNAMED
+        views["origin"] = _NO_ORIGINS
     wanted, named = _named_in(queries, views)
     with temporary_folder() as folder, open_database(bare=True) as database:
         for name in named.intersection(known):
@@ -242,6 +245,11 @@ def _named_in(queries: Iterable[str], views: Mapping[str, str]) -> tuple[set[str
     return {*wanted, *named.intersection(READ)}, named
 
 
+def statements_of(names: Iterable[str]) -> Mapping[str, str]:
+    """Name of a shared view -> the statement that makes it."""
+    return {name: _views()[name] for name in names}
+
+
 def columns_named(queries: Iterable[str]) -> set[str]:
     """Every column that rules with these queries may read, and other names."""
     return _named_in(queries, _views())[1]
@@ -249,7 +257,7 @@ def columns_named(queries: Iterable[str]) -> set[str]:
 
 SMALL: Final = (
     "twin", "server_error", "refusing", "restart", "renewal", "lone_topic", "lone_topics", "blind", "lossy",
-    "span", "stretch", "explained_close", "closed_unheard", "after_silence", "boxed",
+    "span", "stretch", "last_moment", "explained_close", "closed_unheard", "after_silence", "boxed",
 )  # fmt: skip
 """Views of few rows that take a look at all calls, in the order in which they need each other."""
 
@@ -323,7 +331,7 @@ _TYPES: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-_OF_VIEWS: Final = ("calls", "restarts", "replicas", "spans", "sums", "opening", "closes")
+_OF_VIEWS: Final = ("calls", "restarts", "replicas", "spans", "sums", "opening", "closes", "harm")
 """Files of shared_views/, in the order in which they need each other."""
 
 
@@ -333,13 +341,28 @@ def _views() -> Mapping[str, str]:
     texts = [(_FOLDER / f"{name}.sql").read_text("utf-8") for name in _OF_VIEWS]
     text = re.sub("--.*", "", "".join(texts))
     made = {found[1]: each for each in text.split(";") if (found := _MADE.search(each))}
-    return {**dict.fromkeys(REFERENCES, ""), **made}
+    return {**dict.fromkeys(REFERENCES, ""), **made, ENTRIES: _named_by_account()}
 
 
+def _named_by_account() -> str:
+    """What `finding_entry`, a table that finding_calls.py fills, is made of."""
+    names = sorted(_FOLDER.with_name("account").glob("*.sql"))
+    return re.sub("--.*", "", "".join(each.read_text("utf-8") for each in names))
+
+
+ENTRIES: Final = "finding_entry"
+HARM: Final = (
+    "routine_error", "known_close", "whole_connection", "troubled_wait", "troubled_late", "troubled_refusal",
+    "troubled_call", "troubled_connection", ENTRIES,
+)  # fmt: skip
+"""Views of shared_views/harm.sql, and the table that is filled with what they have: harm.py makes them."""
 _FOLDER: Final = Path(__file__).with_name("shared_views")
 _MADE: Final = re.compile(r"create temp view (\w+)")
 _NO_UNNAMED: Final = (
     "create temp view unnamed as select '' as run_id, 0::bigint as connection_id, '' as named where false"
+)
+_NO_ORIGINS: Final = (
+    "create temp view origin as select '' as run_id, 0::bigint as connection_id, '' as origin where false"
 )
 _NO_TWINS: Final = "create temp view twin as select '' as run_id, 0::bigint as connection_id where false"
 
@@ -351,6 +374,6 @@ def _with_views(
         if name in wanted:
             add(database)
     for name, statement in views.items():
-        if statement and name in wanted:
+        if statement and name in wanted and name not in HARM:
             database.execute(statement)
     return database

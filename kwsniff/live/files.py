@@ -21,8 +21,10 @@ from typing import Final, Self
 import pyarrow as pa
 
 from kwsniff.errors import OutputError
-from kwsniff.findings.evaluate import Finding
+from kwsniff.findings.finding import Finding
+from kwsniff.findings.finding_calls import TABLE
 from kwsniff.findings.finding_rows import rows_of
+from kwsniff.findings.views import FOUND
 from kwsniff.live.batches import Batches, one_batch
 from kwsniff.tables.folder import MANIFEST, Folder, translate_errors
 from kwsniff.tables.rows import batch_of
@@ -73,8 +75,8 @@ class RollingTables:
         self._rotation = rotation or Rotation()
         self.late_topics = late_topics
         """Returns names for topic ids in rows."""
-        self.findings: Callable[[], Sequence[Finding]] = list
-        """Returns the findings since the last call; called when files close."""
+        self.findings: Callable[[], tuple[Sequence[Finding], Sequence[pa.RecordBatch]]] = lambda: ((), ())
+        """Returns the findings since the last call and rows of `finding_calls`; called when files close."""
         self._stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}Z"
         self._number = 0
         self._named: set[str] = set()
@@ -129,8 +131,11 @@ class RollingTables:
     def close_files(self, *, every: bool = False) -> None:
         """Gives the open files their names. A table without rows gets one if `every` table is to have one."""
         self._opened = time.monotonic()
-        if "findings" in self._tables and (found := self.findings()):
-            self._held["findings"] = [batch_of("findings", rows_of(found))]
+        if not FOUND.isdisjoint(self._tables):
+            found, calls = self.findings()
+            for table, batches in (("findings", [batch_of("findings", rows_of(found))]), (TABLE, calls)):
+                if table in self._tables and found and batches:
+                    self._held[table] = [*batches]
         for table in list(self._held):
             self._flush(table)
         wanted = self._written.keys() | (set(self._tables) - self._named if every else set())

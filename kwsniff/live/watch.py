@@ -12,15 +12,18 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from kwsniff.errors import KwsniffError
-from kwsniff.findings.evaluate import TOTAL, Finding, evaluate
+from kwsniff.findings.evaluate import TOTAL, evaluate
+from kwsniff.findings.finding import Finding
+from kwsniff.findings.finding_calls import Entries, calls_batch, list_entries, queries_for
 from kwsniff.findings.prefilter.figures import COUNTED, Figures
 from kwsniff.findings.rule import load_rules
 from kwsniff.findings.views import READ, columns_named, open_tables
@@ -35,6 +38,8 @@ MOST_HELD: Final = 100
 """Maximum number of current findings, worst first."""
 MOST_NOTED: Final = 1000
 """Maximum number of findings kept until they are written."""
+MOST_NOTED_CALLS: Final = 1 << 20
+"""Maximum number of their calls kept until then; 16 bytes each."""
 _REST: Final = 10  # seconds of rest for a second of work
 _LEAST_ROWS: Final = 20_000
 """A window of so few rows needs little memory, and yields few findings."""
@@ -83,6 +88,17 @@ class _Step:
     batches: Batches
 
 
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    """A finding to write, and its calls since the last time: rows of call and connection."""
+
+    finding: Finding
+    calls: Entries
+
+
+_NO_CALLS: Final = np.zeros((0, 3), np.int64)
+
+
 class Watch:
     """Use as a context manager. `develop`: Session.develop; `most_rows`: limit finding_rows; `memory`: size
     of the process in bytes above which fewer rows are evaluated."""
@@ -110,7 +126,8 @@ class Watch:
         self._develop = develop
         self._most_rows = most_rows
         self._memory = memory
-        self._noted: dict[tuple[str, str], Finding] = {}
+        self._noted: dict[tuple[str, str], _Noted] = {}
+        self._written = 0
         self._seconds = seconds
         self._every = every
         self._now = now
@@ -155,11 +172,19 @@ class Watch:
         """The newest step stays, whatever its number of rows: otherwise nothing would be evaluated."""
         return self._rows > self._most_rows and len(self._steps) > 1
 
-    def pop_findings(self) -> list[Finding]:
-        """Findings since the last call, each as last found."""
+    def pop_findings(self) -> tuple[list[Finding], list[pa.RecordBatch]]:
+        """Findings since the last call, each as last found, and the calls of all of them: batches of
+        `finding_calls`."""
         with self._turn:
             noted, self._noted = self._noted, {}
-        return [*noted.values()]
+        findings, batches = [], []
+        for each in noted.values():
+            self._written += 1
+            findings.append(replace(each.finding, finding_id=self._written))
+            if len(each.calls):
+                numbers = np.full((len(each.calls), 1), self._written, np.int64)
+                batches.append(calls_batch(np.concatenate([numbers, each.calls], axis=1)))
+        return findings, batches
 
     def look(self, picture: Picture | None) -> None:
         """Makes the thread evaluate the current window."""
@@ -187,7 +212,7 @@ class Watch:
                 steps, picture = self._job
             started = self._now()
             try:
-                self._hold(self._judge(steps, picture))
+                self._hold(*self._judge(steps, picture))
             except (KwsniffError, MemoryError, OSError, RuntimeError, ValueError, _errors()) as error:
                 self.held, self.trouble = (), f"the search for findings has stopped: {error}"
             release_memory()
@@ -197,7 +222,7 @@ class Watch:
                 self._job = None
                 self._turn.notify_all()
 
-    def _judge(self, steps: Sequence[_Step], picture: Picture | None) -> list[Finding]:
+    def _judge(self, steps: Sequence[_Step], picture: Picture | None) -> tuple[list[Finding], Entries]:
         unfinished = {} if picture is None else self._develop(picture)
         self.connections = unfinished.get("connections")
         release_memory()
@@ -213,13 +238,15 @@ class Watch:
                 figures.add(name, batch)
         rules = figures.worth_asking()
         if not rules:
-            return []
+            return [], _NO_CALLS
         tables = {name: _with_plain_lists(one_batch(each)) for name, each in parts.items()}
         room = f"{memory_left(self._memory) // _MB}MB"
-        with open_tables(tables, [TOTAL, *(rule.query for rule in rules)], room) as database:
+        queries = [TOTAL, *(rule.query for rule in rules), *queries_for(rules)]
+        with open_tables(tables, queries, room) as database:
             found = evaluate(database, rules=rules, total=figures.total_ns())
+            calls = [*list_entries(database, found)]
             self._fitting(steps, resident_bytes())
-        return found
+        return found, np.concatenate(calls) if calls else _NO_CALLS
 
     def _fitting(self, steps: Sequence[_Step], taken: int) -> Sequence[_Step]:
         """All steps, or only the newer ones if the process is too large; from then on, only that many are
@@ -238,7 +265,7 @@ class Watch:
             younger.appendleft(step)
         return younger
 
-    def _hold(self, findings: Sequence[Finding]) -> None:
+    def _hold(self, findings: Sequence[Finding], calls: Entries) -> None:
         before = {(each.finding.finding, each.finding.subject): each.since for each in self.held}
         held: dict[tuple[str, str], Held] = {}
         for finding in findings[:MOST_HELD]:
@@ -247,9 +274,16 @@ class Watch:
             held.setdefault(key, Held(finding, min(times, default=None)))
         self.held = tuple(held.values())
         with self._turn:
+            room = MOST_NOTED_CALLS - sum(len(each.calls) for each in self._noted.values())
             for key, each in held.items():
-                self._noted.pop(key, None)
-                self._noted[key] = each.finding
+                before_ = self._noted.pop(key, None)
+                kept = _NO_CALLS[:, 1:] if before_ is None else before_.calls
+                own = calls[calls[:, 0] == each.finding.finding_id][:, 1:]
+                both = np.unique(np.concatenate([kept, own]), axis=0)
+                if len(both) - len(kept) <= room:
+                    room -= len(both) - len(kept)
+                    kept = both
+                self._noted[key] = _Noted(each.finding, kept)
             while len(self._noted) > MOST_NOTED:
                 del self._noted[next(iter(self._noted))]
 
@@ -257,7 +291,8 @@ class Watch:
 @cache
 def _columns() -> frozenset[str]:
     counted = {name for names in COUNTED.values() for name in names}
-    return frozenset(counted | columns_named(rule.query for rule in load_rules()))
+    rules = load_rules()
+    return frozenset(counted | columns_named([*(rule.query for rule in rules), *queries_for(rules)]))
 
 
 def _add_columns(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -4,7 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.findings.evaluate import Finding, fetch
+from kwsniff.findings.evaluate import fetch
+from kwsniff.findings.finding import Finding
 from kwsniff.report.figures import TROUBLE, add_hover, timed_figure
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import Span

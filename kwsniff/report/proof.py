@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.display_filters import frames_of
-from kwsniff.findings.evaluate import Finding, fetch
+from kwsniff.findings.evaluate import fetch
+from kwsniff.findings.finding import Finding
 from kwsniff.report.section import MOST_LETTERS, Cell, Item, Section, Table, code, number, text
 from kwsniff.report.words import label
 from kwsniff.texts import clean, display_filter, in_percent, in_time

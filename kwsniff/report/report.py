@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from kwsniff.findings.context import describe_checks
-from kwsniff.findings.evaluate import Finding
+from kwsniff.findings.finding import Finding
 from kwsniff.report.digest import make_digest
 from kwsniff.report.errors import make_errors
 from kwsniff.report.lag import make_lag

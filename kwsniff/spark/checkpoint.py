@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from kwsniff.errors import OutputError, UsageError
+from kwsniff.findings.views import READ
 from kwsniff.layout.catalog import Catalog
 from kwsniff.spark.serialization import dump, load, register
 from kwsniff.tables.run import new_run_id
-from kwsniff.tables.schema import TABLES
 from kwsniff.timelines.timelines import STATE_CLASSES, Timelines
 
 _VERSION: Final = 4
 _CHECK_BYTES: Final = 16
-FOLLOWED: Final = tuple(name for name in TABLES if name != "findings")
+FOLLOWED: Final = READ
 """Tables of a stream. Findings are of a whole folder: `kwsniff why` makes them when they are asked for."""
 
 for _kind in STATE_CLASSES:

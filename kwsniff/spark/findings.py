@@ -3,8 +3,10 @@
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
+from kwsniff.findings.finding_calls import TABLE
 from kwsniff.findings.finding_rows import find, findings_batch
 from kwsniff.findings.prefilter.figures import Figures
 from kwsniff.findings.views import READ
@@ -13,8 +15,13 @@ from kwsniff.spark.storage import Place
 from kwsniff.temporary import temporary_folder
 
 
-def write_findings(staging: Place, parts: Sequence[Part], figures: Figures, *, run_id: str) -> list[Part]:
-    """Writes the table of findings beside the parts that it is made of, which `figures` are of."""
+def write_findings(
+    staging: Place, parts: Sequence[Part], figures: Figures, *, run_id: str, calls: bool
+) -> list[Part]:
+    """Writes the tables of findings beside the parts that they are made of, which `figures` are of.
+
+    `calls`: whether `finding_calls` is wanted.
+    """
 
     @contextmanager
     def files() -> Iterator[Mapping[str, list[Path]]]:
@@ -27,7 +34,8 @@ def write_findings(staging: Place, parts: Sequence[Part], figures: Figures, *, r
             yield sources
 
     writer = PartWriter(staging, "all-findings", run_id)
-    writer.write("findings", findings_batch(find(figures, files)))
+    found = find(figures, files, keep=partial(writer.write, TABLE) if calls else None)
+    writer.write("findings", findings_batch(found))
     return writer.close()
 
 

@@ -47,6 +47,7 @@ DATED: Final["Mapping[str, tuple[str, ...]]"] = {
     "api_ranges": ("first_time",),
     "captures": ("first_time",),
     "findings": ("first_time",),
+    "finding_calls": (),
 }
 """Table -> the times that say which day a row belongs to: the first of them that is not null."""
 

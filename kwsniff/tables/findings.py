@@ -1,4 +1,4 @@
-"""The table with one row per finding: findings. kwsniff/findings/rules has the rules."""
+"""The tables of findings: findings and finding_calls. kwsniff/findings/rules has the rules."""
 
 from kwsniff.tables.column import Column, TableSchema, TypeWord
 
@@ -21,6 +21,7 @@ FINDINGS = TableSchema(
     doc="The findings of `kwsniff why`, worst first, with their owners and the calls that prove them. "
     "[findings](../findings.md) has every rule with its figures.",
     columns=(
+        _column("finding_id", "int64", "Number of the finding, unique in its run; finding_calls has it."),
         _column("finding", "string", "Name of the finding, one of those in findings.md."),
         _column("severity", "string", "Severity.", enum="severity"),
         _column("confidence", "string", "Confidence.", enum="confidence"),
@@ -57,5 +58,17 @@ FINDINGS = TableSchema(
             "string",
             "A kwsniff command that shows the proof; replace CAPTURE and DIR by captures and tables.",
         ),
+    ),
+)
+
+FINDING_CALLS = TableSchema(
+    name="finding_calls",
+    row="a call or connection that a finding explains",
+    doc="Every call and every connection that a finding explains; `findings.call_ids` has at most 20. "
+    "Several findings may explain the same one.",
+    columns=(
+        _column("finding_id", "int64", "The finding, in findings.", "findings"),
+        _column("call_id", "int64", "The call, in api_calls.", "api_calls", null="a connection, not a call"),
+        _column("connection_id", "int64", "The connection, or the call's, in connections.", "connections"),
     ),
 )

@@ -11,7 +11,7 @@ from kwsniff.tables.column import RUN, Column, TableSchema
 from kwsniff.tables.columns import RUN_ID
 from kwsniff.tables.commits import COMMITS
 from kwsniff.tables.error_codes import ERROR_CODES
-from kwsniff.tables.findings import FINDINGS
+from kwsniff.tables.findings import FINDING_CALLS, FINDINGS
 from kwsniff.tables.groups import GROUPS, TRANSACTIONS
 from kwsniff.tables.latencies import LATENCIES
 from kwsniff.tables.members import MEMBERS
@@ -42,6 +42,7 @@ TABLES: Final = {
         API_RANGES,
         CAPTURES,
         FINDINGS,
+        FINDING_CALLS,
     )
 }
 """Table name -> declaration, in the order they are shown."""

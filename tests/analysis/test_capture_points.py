@@ -64,6 +64,7 @@ def _notes(found: Any) -> list[str]:
     return [note for row in found.captures.to_pylist() for note in row["notes"]]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("clock", [-SECOND, 0, 300 * MS, 3600 * SECOND])
 @pytest.mark.parametrize("num_analyzers", [1, 2])
 def test_a_conversation_at_two_places_counts_once(tmp_path: Path, clock: int, num_analyzers: int) -> None:

@@ -73,7 +73,7 @@ def test_tables_of_what_happened_over_several_calls(folders: Folders, table: str
     assert rows(once, table) == rows(twice, table)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_every_connection_has_its_twin_and_the_time_between(folders: Folders) -> None:
     import pyarrow.parquet as pq
 
@@ -96,7 +96,7 @@ def summaries(folders: Folders) -> list[dict[str, Any]]:
     return [deepcopy(summary_of(folder)) for folder in folders]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_summaries(folders: Folders) -> None:
     once, twice = summaries(folders)
     assert twice["twins"] == {"left_out": twice["rows"]["connections"] // 2, "counted": 0}
@@ -116,7 +116,7 @@ def told(finding: dict[str, Any]) -> str:
     return repr({key: value for key, value in finding.items() if key not in NUMBERED})
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_what_is_on_the_screen(folders: Folders) -> None:
     shown = []
     for summary in summaries(folders):
@@ -135,7 +135,7 @@ def said(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("verb", ["why", "upgrade"])
 def test_verbs(folders: Folders, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     more = ["4.3.1"] if verb == "upgrade" else []
@@ -148,7 +148,7 @@ def test_verbs(folders: Folders, verb: str, capsys: pytest.CaptureFixture[str]) 
     assert once == twice
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_nothing_is_different(folders: Folders, capsys: pytest.CaptureFixture[str]) -> None:
     """compare: the same traffic on both sides."""
     once, twice = folders
@@ -158,7 +158,7 @@ def test_nothing_is_different(folders: Folders, capsys: pytest.CaptureFixture[st
 QUESTIONS = ("client_versions", "compression", "consumer_lag", "errors", "slow_producers", "network")
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_questions(folders: Folders, question: str, capsys: pytest.CaptureFixture[str]) -> None:
     answers = []
@@ -168,7 +168,7 @@ def test_questions(folders: Folders, question: str, capsys: pytest.CaptureFixtur
     assert answers[0] == answers[1]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_charts(folders: Folders) -> None:
     """The calls of twins are in no figure of the report."""
     from kwsniff.findings.context import describe_basis

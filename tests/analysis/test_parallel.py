@@ -94,14 +94,14 @@ def capture_of(name: str) -> Path:
     return path
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_recording_gives_the_same(in_turns: None, name: str) -> None:
     rows, _ = assert_same(capture_of(name), 2, 7)
     assert rows["connections"]
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", MADE)
 def test_damage_loss_fragments_and_several_files_give_the_same(
     in_turns: None, tmp_path: Path, name: str

@@ -34,7 +34,7 @@ def said(
     return status, capsys.readouterr().err.splitlines()
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
 def test_a_time_outside_of_the_captures(
     verb: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -46,7 +46,7 @@ def test_a_time_outside_of_the_captures(
     assert len(told) == 1 + (verb[0] == "compare")  # of each side
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
 def test_a_port_that_no_packet_has(
     verb: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -57,7 +57,7 @@ def test_a_port_that_no_packet_has(
     assert len(told) == 1 + (verb[0] == "compare")
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
 def test_one_port_of_several_is_told_and_no_bad_news(
     verb: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -71,7 +71,7 @@ def test_one_port_of_several_is_told_and_no_bad_news(
     assert (status, [line for line in err if "note" in line]) == (0, [])
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
 def test_a_capture_without_a_packet(
     verb: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -125,6 +125,7 @@ def test_a_process_that_may_have_few_addresses_does_its_work_or_says_one_line(
         assert not [name for name in written if not name.startswith(".")]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not bound addresses")
 @pytest.mark.parametrize("megabytes", [600, 1000, 1500])
 def test_what_the_advice_names_is_enough(tmp_path: Path, places: dict[str, str], megabytes: int) -> None:

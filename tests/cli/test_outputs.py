@@ -48,6 +48,7 @@ def _captures() -> dict[str, bytes]:
     }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", _captures())
 @pytest.mark.parametrize("verb", WRITERS, ids=lambda verb: verb[0] + (" html" if "--html" in verb else ""))
 def test_a_capture_is_replaced_when_told_to_only(
@@ -66,6 +67,7 @@ def test_a_capture_is_replaced_when_told_to_only(
         capsys.readouterr()
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "verb", WRITERS[:3], ids=lambda verb: verb[0] + (" html" if "--html" in verb else "")
 )
@@ -85,6 +87,7 @@ def test_a_capture_that_is_read_is_never_replaced(
     assert capture.read_bytes() == PACKETS
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("verb", WRITERS, ids=lambda verb: verb[0] + (" html" if "--html" in verb else ""))
 def test_an_earlier_result_is_replaced(
     verb: list[str], tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -100,6 +103,7 @@ def test_an_earlier_result_is_replaced(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("verb", WRITERS, ids=lambda verb: verb[0] + (" html" if "--html" in verb else ""))
 def test_a_file_of_another_kind_stays(
     verb: list[str], tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

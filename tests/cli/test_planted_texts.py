@@ -137,7 +137,7 @@ VERBS = {
 }
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("verb", list(VERBS))
 def test_what_is_printed_has_no_sign_that_a_name_brought(
     captures: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str

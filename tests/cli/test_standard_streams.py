@@ -81,14 +81,14 @@ def ran(folder: Path, name: str, redirection: str, stdout: int | None = None) ->
     return done.returncode, said
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_full_disk_is_one_line_and_2(folder: Path, name: str) -> None:
     line = "cannot write to standard output (No space left on device); the output is incomplete"
     assert ran(folder, name, ">/dev/full") == (2, f"kwsniff: error: {line}\n")
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_closed_standard_output_is_one_line_and_2(folder: Path, name: str) -> None:
     before = (folder / "shop.pcap").read_bytes()
@@ -100,7 +100,7 @@ def test_a_closed_standard_output_is_one_line_and_2(folder: Path, name: str) -> 
     assert not (folder / "tables").exists()
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_reader_that_has_enough_hears_nothing(folder: Path, name: str) -> None:
     reading, writing = os.pipe()

@@ -22,6 +22,7 @@ def cut(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "words", [("analyze",), ("why",), ("upgrade", "4.0.0"), ("show",), ("analyze", "--json")]
 )

@@ -52,7 +52,7 @@ def test_a_broker_of_4_3_1_did_hang_up_on_what_is_said_to_break(capsys: pytest.C
     assert {each["api_name"] for each in broken["old-shop"]["reasons"]} == {"Produce"}
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "name",
     ["java_0_11", "java_1_1", "java_2_3", "franz_go", "kafkajs", "aiokafka", "kafka_python", "first_steps"],
@@ -65,7 +65,7 @@ def test_clients_that_brokers_of_4_3_1_served_work(name: str, capsys: pytest.Cap
     assert [each["reasons"] for each in clients] == [[]] * len(clients)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["franz_go", "kafkajs", "java_2_3", "aiokafka"])
 def test_who_asks_a_broker_is_negotiated_down_on_all_connections_to_it(
     name: str, capsys: pytest.CaptureFixture[str]
@@ -172,6 +172,7 @@ def test_folders_of_tables_tell_the_same_as_captures(
     assert verdicts(capsys, "4.3.1", folder) == verdicts(capsys, "4.3.1", recorded("java_0_10"))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("columns", [60, 80])
 def test_no_line_is_wider_than_the_screen(
     columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

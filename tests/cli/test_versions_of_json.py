@@ -10,6 +10,7 @@ from kwsniff.cli import main
 FIRST_STEPS = str(Path(__file__).parents[2] / "captures" / "first_steps" / "capture.pcap")
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "words",
     [

@@ -76,7 +76,7 @@ def shown(tables: Tables, filter_: Filter) -> list[int]:
     return sorted(call.id for call in reader.calls() if call.id is not None)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("tables", NAMES, indirect=True)
 def test_random_filters_choose_what_sql_chooses(tables: Tables, random_seed: int) -> None:
     found = 0
@@ -89,7 +89,7 @@ def test_random_filters_choose_what_sql_chooses(tables: Tables, random_seed: int
     assert found > PER_CAPTURE // 8  # they are not all empty
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("tables", NAMES, indirect=True)
 def test_rows_as_live_has_them_are_chosen_likewise(tables: Tables, random_seed: int) -> None:
     whole = kwsniff.open(tables.folder)

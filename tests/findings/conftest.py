@@ -7,12 +7,15 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import kwsniff
 
 TablesOf = Callable[[Path], Path]
+FindingsOf = Callable[[Path], list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="session")
@@ -31,3 +34,16 @@ def tables_of(tmp_path_factory: pytest.TempPathFactory) -> TablesOf:
         return folder
 
     return make
+
+
+@pytest.fixture(scope="session")
+def findings_of(tables_of: TablesOf) -> FindingsOf:
+    """A capture -> its findings, as `analyze` writes them."""
+
+    def read(capture: Path) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = (
+            pq.ParquetFile(tables_of(capture) / "findings.parquet").read().to_pylist()
+        )
+        return rows
+
+    return read

@@ -8,7 +8,6 @@ import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +19,7 @@ CLOCKS: Final = {
     "data_every": "",
     "far": "far_away",
     "follower_stopped": "replication_slow",
-    "line_behind_fetch": "",
+    "line_behind_fetch": "waits_in_line",
     "loss": "loss_slows_calls",
     "members_slow": "",
     "near": "",
@@ -29,6 +28,7 @@ CLOCKS: Final = {
 }
 """What captures/clocks show, by the beginning of a name; nothing: waits that are meant, and distance."""
 BLAMES: Final = {
+    "waits_in_line": "client",
     "far_away": "network",
     "replication_slow": "follower",
     "loss_slows_calls": "network",
@@ -149,10 +149,6 @@ def _clocks() -> Iterator[Recording]:
 def find(capture: Path) -> list[dict[str, Any]]:
     """The findings of a capture as `kwsniff why` has them."""
     return kwsniff.analyze(capture).findings.to_pylist()
-
-
-find_once = lru_cache(None)(find)
-"""The same for files that do not change: several tests look at the recordings."""
 
 
 def judge(recording: Recording, rows: Sequence[dict[str, Any]] | None = None) -> Judged:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kwsniff.findings.evaluate import Finding
+from kwsniff.findings.finding import Finding
 from tests.findings.scripted import Rows, find
 
 SECOND = 10**6

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from kwsniff.findings.evaluate import Finding, evaluate
+from kwsniff.findings.evaluate import evaluate
+from kwsniff.findings.finding import Finding
 from kwsniff.findings.rule import load_rules
 from kwsniff.findings.views import open_tables
 from kwsniff.tables.schema import TABLES, arrow_schema

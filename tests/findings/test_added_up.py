@@ -69,7 +69,7 @@ def _batches(folder: Path, rows: int = 50) -> Batches:
     ]
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "capture", [*RECORDINGS[::6], *MORE], ids=lambda path: f"{path.parent.name}-{path.stem}"
 )

@@ -8,7 +8,8 @@ import pytest
 
 from kwsniff.cli.why_lines import Told, all_lines, screen_lines
 from kwsniff.findings import rule as rules
-from kwsniff.findings.evaluate import Finding, conclude
+from kwsniff.findings.evaluate import conclude
+from kwsniff.findings.finding import Finding
 from kwsniff.findings.rule import load_rules
 
 RULES = {each.name: each for each in load_rules()}

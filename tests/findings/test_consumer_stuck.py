@@ -86,6 +86,7 @@ def test_partitions_of_one_topic_make_one_finding(tmp_path: Path) -> None:
     assert "likewise on 2 more partitions of orders" in row["text"]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("offsets", "fetch"),
     [

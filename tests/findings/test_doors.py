@@ -40,6 +40,7 @@ def stage(tmp_path: Path) -> Stage:
 # -- requests that no broker takes -------------------------------------------------------------------------
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("end", [CLOSING, RESET])
 @pytest.mark.parametrize(
     ("garbage", "confidence", "words"),
@@ -78,6 +79,7 @@ def test_garbage_that_the_broker_does_not_close_for_is_no_finding(stage: Stage) 
 # -- versions ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("key", "version", "span", "words"),
     [
@@ -134,6 +136,7 @@ HTTP = b"HTTP/1.1 400 Bad Request\r\n\r\n"
 ELSEWHERE = Endpoint("10.1.0.90", 8080)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("said", "confidence", "words"),
     [
@@ -155,6 +158,7 @@ def test_a_server_that_is_no_broker(
     assert words in stage.rows()[0]["text"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("port", "confidence", "words"),
     [(2181, "likely", "Port 2181 is usual for ZooKeeper."), (4711, "possible", "")],
@@ -213,6 +217,7 @@ def test_an_old_client_at_a_new_broker_is_not_at_the_wrong_door(stage: Stage) ->
     assert "not_kafka" not in [name for name, *_ in stage.found()]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("first", "words"),
     [
@@ -247,6 +252,7 @@ V1 = b"PROXY TCP4 192.0.2.1 10.1.0.92 40000 9092\r\n"
 V2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\2\1\x0a\1\0\x5c\x9c\x40\x23\x84"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("header", [V1, V2])
 @pytest.mark.parametrize("end", [CLOSING, RESET])
 @pytest.mark.parametrize("neighbour", [True, False])
@@ -260,6 +266,7 @@ def test_a_proxy_header_that_the_broker_does_not_expect(
     assert stage.found()[0] == ("proxy_protocol", confidence, "configuration", "10.1.0.92:9092")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("header", [V1, V2])
 def test_a_proxy_header_that_is_missing(tmp_path: Path, header: bytes) -> None:
     stage = Stage(tmp_path, neighbour=False)
@@ -294,6 +301,7 @@ HEARTBEAT = request(12, 0, 2, b"\0\1g\0\0\0\1\0\1m")
 CUT_SHORT = sized(struct.pack(">ib", 2, 0))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("said", "confidence", "words"),
     [
@@ -360,6 +368,7 @@ SCENES: dict[str, tuple[str, Callable[[Stage, int], object]]] = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("part", ["first half", "second half"])
 @pytest.mark.parametrize("name", SCENES)
 def test_half_of_a_capture_shows_it_as_well(tmp_path: Path, name: str, part: str) -> None:

@@ -11,7 +11,7 @@ OPEN = {
 """Captures of which the truth is not found yet, and why."""
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("truth", read_truths(), ids=lambda truth: truth.capture)
 def test_the_cause_is_named_and_no_one_else_is_blamed(truth: Truth, request: pytest.FixtureRequest) -> None:
     if reason := OPEN.get(truth.capture):

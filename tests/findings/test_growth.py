@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 import kwsniff
-from kwsniff.findings.earlier import show_earlier
+from kwsniff.findings.finding_calls import begin
+from kwsniff.findings.harm import keep_harm
 from kwsniff.findings.rule import Rule, load_rules
 from kwsniff.findings.views import READ, keep_small, open_tables
 from tests.perf.findings import repeated
@@ -48,7 +49,8 @@ def _handed_on(tables: dict[str, pa.Table], profile: Path) -> dict[str, int]:
     handed = {}
     with open_tables(tables, [rule.query for rule in rules]) as database:
         keep_small(database, [rule.query for rule in rules])
-        show_earlier(database, [])
+        begin(database)
+        keep_harm(database)
         database.execute(f"set enable_profiling = 'json'; set profiling_output = '{profile}'")
         for rule in rules:
             database.execute(f"select count(*) from ({rule.query})", _floors(rule)).fetchall()  # noqa: S608
@@ -57,9 +59,9 @@ def _handed_on(tables: dict[str, pa.Table], profile: Path) -> dict[str, int]:
     return handed
 
 
-@pytest.mark.sample(1)
 # All incidents in one run; and few calls so often that pairs outweigh what else is to do: somebody
 # looks at groups, and is refused before asking in the old way.
+@pytest.mark.slow
 @pytest.mark.parametrize(("folder", "times"), [("incidents", 8), ("group_classic", 512)])
 def test_no_rule_compares_calls_with_each_other(folder: str, times: int, tmp_path: Path) -> None:
     """Pairs would be four times as many, where the calls are twice as many."""
@@ -99,6 +101,8 @@ _OF_FEW = {
     "producer_fenced": "clients of one transactional id",
     "metadata_storm": "a client's sums",
     "path_mtu": "the largest packet of one side that got through to the other",
+    "fetch_sessions_lost": "the sums of a broker",
+    "rebalance_slow": "the slow rebalances of a group",
     "unexplained": "the findings of other rules; the calls of one client to one broker",
 }
 
@@ -124,7 +128,8 @@ def test_no_rule_joins_many_by_an_inequality() -> None:
         # Without these it sees that there are no rows, and has no plan.
         database.execute("set disabled_optimizers = 'empty_result_pullup, statistics_propagation'")
         keep_small(database, [rule.query for rule in rules])
-        show_earlier(database, [])
+        begin(database)
+        keep_harm(database)
         for rule in rules:
             floors = _floors(rule)
             ((_, plan),) = database.execute(f"explain (format json) {rule.query}", floors).fetchall()

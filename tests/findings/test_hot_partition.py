@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kwsniff.findings.evaluate import Finding, conclude
+from kwsniff.findings.evaluate import conclude
+from kwsniff.findings.finding import Finding
 from kwsniff.findings.prefilter.figures import Figures
 from kwsniff.findings.prefilter.sqlite_rules import ask_sums, suffice
 from kwsniff.findings.rule import load_rules

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import kwsniff
-from tests.findings.measured import find_once
+from tests.findings.conftest import FindingsOf
 from tests.house.tree import ROOT
-
-pytestmark = pytest.mark.xdist_group("measured")  # what one process has judged the others would judge again
 
 INCIDENTS = ROOT / "captures" / "incidents"
 SHARED = ROOT.parent / "shared" / "incidents"
@@ -42,8 +41,14 @@ HEALTHY = (
 )
 
 
-def _found(capture: Path) -> list[tuple[str, str, str, str]]:
-    return [(row["finding"], row["severity"], row["blames"], row["subject"]) for row in find_once(capture)]
+Found = Callable[[Path], list[tuple[str, str, str, str]]]
+
+
+@pytest.fixture
+def found_in(findings_of: FindingsOf) -> Found:
+    return lambda capture: [
+        (row["finding"], row["severity"], row["blames"], row["subject"]) for row in findings_of(capture)
+    ]
 
 
 def _recordings() -> list[tuple[str, Path, str]]:
@@ -57,42 +62,43 @@ def _recordings() -> list[tuple[str, Path, str]]:
     return found
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     ("capture", "finding"), [each[1:] for each in _recordings()], ids=[each[0] for each in _recordings()]
 )
-def test_a_recorded_incident_is_among_the_first_three(capture: Path, finding: str) -> None:
-    found = _found(capture)
+def test_a_recorded_incident_is_among_the_first_three(capture: Path, finding: str, found_in: Found) -> None:
+    found = found_in(capture)
     if finding:
         assert finding in [name for name, *_ in found[:3]]
     else:
         assert [each for each in found if each[1] != "info"] == []
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", GIVEN)
-def test_an_incident_with_a_known_cause_comes_first(name: str) -> None:
+def test_an_incident_with_a_known_cause_comes_first(name: str, found_in: Found) -> None:
     capture = SHARED / f"{name}.pcap"
     if not capture.is_file():
         pytest.skip("the recordings are not beside this checkout")
     finding, blames, subject = GIVEN[name]
-    first, severity, who, what = _found(capture)[0]
+    first, severity, who, what = found_in(capture)[0]
     assert (first, who) == (finding, blames)
     assert severity != "info"
     assert subject is None or what == subject
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", HEALTHY)
-def test_where_nothing_is_wrong_nothing_is_said(name: str) -> None:
+def test_where_nothing_is_wrong_nothing_is_said(name: str, found_in: Found) -> None:
     capture = SHARED / f"{name}.pcap"
     if not capture.is_file():
         pytest.skip("the recordings are not beside this checkout")
-    assert [each for each in _found(capture) if each[1] != "info"] == []
+    assert [each for each in found_in(capture) if each[1] != "info"] == []
 
 
-def test_a_broker_that_reads_a_request_and_closes_has_no_limit_of_connections() -> None:
+def test_a_broker_that_reads_a_request_and_closes_has_no_limit_of_connections(found_in: Found) -> None:
     # It acknowledges the request and ends with a FIN; who closes unread bytes resets (RFC 1122, 4.2.2.13).
-    found = _found(ROOT / "captures" / "versions_3_9" / "capture.pcap")
+    found = found_in(ROOT / "captures" / "versions_3_9" / "capture.pcap")
     assert "connection_limit" not in [name for name, *_ in found]
     assert "version_not_offered" in [name for name, *_ in found]
 

@@ -32,7 +32,7 @@ def _write(folder: Path, tables: dict[str, pa.Table], parts: int) -> None:
             pq.write_table(rows.slice(begin, end - begin), folder / name / f"{number:03}.parquet")
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [2, MANY])
 def test_findings_do_not_depend_on_the_number_of_files(
     parts: int, tables: dict[str, pa.Table], tmp_path: Path

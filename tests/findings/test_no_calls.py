@@ -22,6 +22,7 @@ def test_syns_that_nobody_answers_are_a_problem(options: tuple[str, ...]) -> Non
     assert f"({'certain' if options else 'likely'}) owner: network" in done.stdout
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("options", "status"), [((), 0), (("--port", "9090"), 1)])
 def test_a_port_that_is_refused_is_kafkas_where_the_user_says_so(
     options: tuple[str, ...], status: int

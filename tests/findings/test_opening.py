@@ -271,6 +271,7 @@ AMONG: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], str]] = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("case", AMONG)
 def test_what_works_meanwhile_tells_a_limit_from_a_broker_that_is_gone(case: str) -> None:
     others, calls, name = AMONG[case]
@@ -295,6 +296,7 @@ def test_who_never_answered_is_not_told_from_who_does_not_any_more(
     assert said in finding.text
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "rows",
     [

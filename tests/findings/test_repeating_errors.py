@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kwsniff.findings.evaluate import Finding, evaluate
+from kwsniff.findings.evaluate import evaluate
+from kwsniff.findings.finding import Finding
 from kwsniff.findings.prefilter.client_rates import LASTING
 from kwsniff.findings.prefilter.figures import Figures
 from kwsniff.findings.rule import load_rules
@@ -129,6 +130,7 @@ def _names(findings: Sequence[Finding], code: int) -> set[str]:
     }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("topics", [True, False], ids=["topic", "no_topic"])
 @pytest.mark.parametrize("api", APIS)
 def test_each_error_that_repeats_is_named_by_a_rule(api: str, topics: bool) -> None:
@@ -138,6 +140,7 @@ def test_each_error_that_repeats_is_named_by_a_rule(api: str, topics: bool) -> N
     assert [code for code in _excluded() if not _names(findings, code)] == []
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("code", sorted(_excluded()))
 def test_the_rules_that_speak_of_an_error_are_those_that_its_cause_names(code: int) -> None:
     named = _excluded()[code].findings
@@ -153,6 +156,7 @@ def test_the_rules_that_speak_of_an_error_are_those_that_its_cause_names(code: i
     assert not named or "persistent_error" not in found
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("api", APIS)
 def test_errors_of_normal_work_pass_unnamed(api: str) -> None:
     passing = [code for code, cause in _excluded().items() if cause.passes_s is not None]

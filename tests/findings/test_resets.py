@@ -66,6 +66,7 @@ SIGNS: dict[str, tuple[dict[str, Any], str | None, str]] = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("case", SIGNS)
 def test_who_sent_a_reset_is_told_by_what_it_has_in_common_with_the_broker(case: str) -> None:
     more, confidence, said = SIGNS[case]
@@ -123,6 +124,7 @@ def pauses(*lengths: float) -> list[dict[str, Any]]:
     return calls
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("lengths", "idle"),
     [((0.2, 4), True), ((3, 3.5), True), ((4, 4), False), ((5, 4), False), ((0.2, 0.5), False)],

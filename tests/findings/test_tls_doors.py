@@ -33,6 +33,7 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     "case",
     [
@@ -60,6 +61,7 @@ def test_a_handshake_that_fails(stage: Stage, case: tuple[Any, ...], end: str) -
     assert f"{CLIENT} fails the TLS handshake with 10.1.0.92:9093: 2 of 2." in text
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_a_client_that_leaves_in_a_handshake_without_a_word(stage: Stage, times: int) -> None:
     for number in range(times):

@@ -4,7 +4,8 @@ import pyarrow as pa
 import pytest
 
 import kwsniff
-from kwsniff.findings.evaluate import Finding, evaluate
+from kwsniff.findings.evaluate import evaluate
+from kwsniff.findings.finding import Finding
 from kwsniff.findings.prefilter.figures import Figures
 from kwsniff.findings.views import READ, open_tables
 from tests.house.tree import ROOT
@@ -33,7 +34,7 @@ def found(capture: str, name: str) -> list[Finding]:
         return [each for each in evaluate(database) if each.finding == name]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("capture", "name"), SHOWN)
 def test_a_client_without_a_name_is_its_address(capture: str, name: str) -> None:
     findings = found(capture, name)

@@ -57,6 +57,7 @@ def test_parts_of_healthy_recordings_are_healthy(recording: Recording, change: s
     assert others <= ({"capture_incomplete"} if change == "dropped" else set())
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("taken", "change", "is_found", "not_said"),
     [

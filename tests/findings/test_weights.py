@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kwsniff.findings.evaluate import MOST_PROOFS, Finding, conclude
+from kwsniff.findings.evaluate import MOST_PROOFS, conclude
+from kwsniff.findings.finding import Finding
 from kwsniff.findings.rule import Rule
 
 PLAIN = Rule(

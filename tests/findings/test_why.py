@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import kwsniff
+from kwsniff.cli.main import run
 from kwsniff.findings.evaluate import conclude
 from kwsniff.findings.rule import load_rules
 from tests.core.hand import ACK, FIN, START_NS, Talk
@@ -24,15 +27,21 @@ HEALTHY = ROOT / "captures" / "incidents" / "healthy_idle" / "broker.pcap"
 
 
 def _why(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kwsniff.cli.main", "why", *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, env={"COLUMNS": "80", "PATH": ""}
-    )
+    """In this process, on a screen of 80 columns."""
+    command, out, err = ["why", *map(str, arguments)], io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as changed, redirect_stdout(out), redirect_stderr(err):
+        changed.setenv("COLUMNS", "80")
+        status = run(command)
+    return subprocess.CompletedProcess(command, status, out.getvalue(), err.getvalue())
 
 
 def test_a_problem_is_told_with_its_proof_and_exits_with_1() -> None:
-    done = _why(STALLED)
+    command = [sys.executable, "-m", "kwsniff.cli.main", "why", str(STALLED)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={"COLUMNS": "80", "PATH": ""}
+    )
     assert done.returncode == 1, done.stderr
+    assert _why(STALLED).stdout == done.stdout
     assert "PROBLEM broker_stalled" in done.stdout
     assert "Proof: calls " in done.stdout
     prose = [line for line in done.stdout.splitlines() if not line.startswith(("  See:", "Commands above"))]
@@ -100,7 +109,7 @@ def test_a_folder_of_tables_says_what_its_capture_says(tmp_path: Path) -> None:
     of_capture, of_folder = (
         json.loads(_why(place, "--json").stdout) for place in (STALLED, tmp_path / "out")
     )
-    told = {"errors_by_client", "errors_by_broker"}
+    told = {"errors_by_client", "errors_by_broker", "account", "connections"}
     assert set(of_capture) == {"version", "kwsniff", "captures", "findings", "not_seen", *told}
     names = [[each["finding"] for each in found["findings"]] for found in (of_capture, of_folder)]
     assert names[0] == names[1] == written.findings["finding"].to_pylist()

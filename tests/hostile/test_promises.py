@@ -21,6 +21,7 @@ def _cut(dice: random.Random, data: bytes) -> list[bytes]:
     return pieces
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", seeds.talks())
 def test_any_chunking_of_damaged_packets_gives_identical_tables(name: str):
     dice = random.Random(name)
@@ -46,6 +47,7 @@ def test_any_chunking_of_damaged_files_gives_identical_tables():
         assert whole == pieces
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", seeds.talks())
 def test_losing_packets_invents_no_call(name: str):
     dice = random.Random(name)

@@ -30,6 +30,7 @@ CAPTURES = [
 ]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.parent.name)
 def test_in_the_end_they_are_those_of_the_table(path: Path) -> None:
     expected = kwsniff.analyze(path).groups.to_pylist()

@@ -15,6 +15,7 @@ import pytest
 
 import kwsniff
 from kwsniff.errors import CaptureError, OutputError
+from kwsniff.findings.views import FOUND
 from kwsniff.live import files as files_module
 from kwsniff.live import session as session_module
 from kwsniff.live.files import RollingTables, Rotation
@@ -82,7 +83,7 @@ def test_a_session_gives_the_rows_of_analyze(capture: Path, pieces: int) -> None
                 if name in found:  # or it is for figures of the moment
                     found[name] += plain(name, batch)
         assert session.summary.as_dict()["calls"] == expected.summary["calls"]
-    for name in set(TABLES) - {"findings"}:  # those are of a folder; see below
+    for name in TABLES.keys() - FOUND:  # those are of a folder; see below
         assert in_order(found[name]) == in_order(plain(name, expected.table(name))), name
 
 
@@ -150,7 +151,7 @@ def test_files_hold_what_analyze_holds_and_are_named_only_when_complete(
     for name in TABLES:
         rows = table(out, name)
         assert rows.schema == arrow_schema(TABLES[name])
-        if name == "findings":  # those that a watch has found: see test_watch.py
+        if name in FOUND:  # those that a watch has found: see test_watch.py
             assert rows.num_rows == 0
             continue
         wanted = expected.table(name)

@@ -154,7 +154,7 @@ def told(analysis: Analysis, *party: str) -> dict[tuple[str, ...], tuple[int, fl
     return {key: (row["count"], round(row["calls"] / of[key[:2]], 4)) for key, row in frame.iterrows()}
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("side", list(SIDES))
 @pytest.mark.parametrize("rows", [7, 1 << 20])
 def test_errors_are_counted_by_client_and_by_broker(analysis: Analysis, side: str, rows: int) -> None:

@@ -101,7 +101,7 @@ LOSSES: dict[str, Callable[[], Scene]] = {
 }
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @BOTH
 @pytest.mark.parametrize("share", [0.01, 0.05])
 @pytest.mark.parametrize("name", LOSSES)

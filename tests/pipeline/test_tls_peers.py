@@ -106,7 +106,7 @@ def spoken(
     return pair, plain, pair.encrypt(plain, talk)
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", [*SUITES, *SHAPES])
 def test_the_calls_are_those_of_the_plaintext(tmp_path: Path, name: str) -> None:
     pair, plain, encrypted = spoken(tmp_path, (SUITES | SHAPES)[name])

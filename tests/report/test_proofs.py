@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kwsniff.findings.evaluate import Finding
+from kwsniff.findings.finding import Finding
 from kwsniff.report.proof import Commands, _format_frames, _outcome, _proof_table, _row, _select_rows, _where
 from kwsniff.zones import UTC_ZONE
 

@@ -51,7 +51,7 @@ def analyzed_once(path: Path) -> Rows:
 
 def followed(*paths: Path, **options: Any) -> Rows:
     """The same, as a stream gives it: findings are of a whole folder, and made when somebody asks."""
-    return {**analyzed(*paths, **options), "findings": []}
+    return {**analyzed(*paths, **options), "findings": [], "finding_calls": []}
 
 
 def in_order(table: pa.Table, without: Sequence[str]) -> list[dict[str, Any]]:

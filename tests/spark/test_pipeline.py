@@ -45,7 +45,7 @@ def recorded(name: str) -> Path:
     return path
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", RECORDED)
 @pytest.mark.parametrize(("split_bytes", "here"), [(1500, True), (1500, False), (1 << 30, True)])
 def test_a_recording_gives_the_tables_of_analyze(  # noqa: PLR0917
@@ -66,7 +66,7 @@ def test_a_recording_gives_the_tables_of_analyze(  # noqa: PLR0917
     assert (named > 0, kept > named) == ((True, False) if here and plain else (False, True))
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("name", "data"),
     [

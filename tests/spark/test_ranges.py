@@ -53,7 +53,7 @@ def followed(monkeypatch: pytest.MonkeyPatch, in_process: None) -> list[Range]:
     return found
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_recording_gives_the_tables_of_analyze(followed: list[Range], tmp_path: Path, name: str) -> None:
     run(recorded(name), tmp_path / "out")

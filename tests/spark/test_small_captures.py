@@ -25,7 +25,7 @@ EMPTY = {
 }
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("empty", EMPTY)
 @pytest.mark.parametrize("others", [("a", "c"), ("a",), ("c",), ()])
 def test_a_capture_that_has_no_packets_yet_is_one(

@@ -28,7 +28,7 @@ def rows(table: Any) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("table", TABLES)
 def test_every_table_has_the_declared_schema_and_the_rows_of_analyze(
     spark: Any, capture: Path, table: str
@@ -85,7 +85,7 @@ def test_a_schema_given_by_the_user_chooses_columns(spark: Any, capture: Path) -
     assert frame.toArrow().to_pylist() == kwsniff.analyze(capture).api_calls.select(frame.columns).to_pylist()
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "where",
     [

@@ -30,7 +30,7 @@ from kwsniff.tables.column import RUN
 from kwsniff.tables.schema import TABLES
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "name", ["first_steps", "transactions", "group_consumer", "versions_4_4", "rebalance"]
 )

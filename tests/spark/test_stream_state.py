@@ -40,7 +40,11 @@ def test_tables_without_rows_are_there_before_during_and_after(in_process: None,
 
 def _all_tables_are_there(output: Path, empty: set[str]) -> None:
     assert {name for name in FOLLOWED if not parts(output, name)} == set()
-    assert {name for name, rows in written(output).items() if not rows} == {*empty, "findings"}
+    assert {name for name, rows in written(output).items() if not rows} == {
+        *empty,
+        "findings",
+        "finding_calls",
+    }
     assert {path.parts[-3] for path in output.glob("*/*/empty.parquet")} == empty
 
 

@@ -24,6 +24,7 @@ from kwsniff.tables.schema import TABLES
 NO_SPARK: Any = object()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("num_buckets", [1, 7])
 def test_twins_are_found_across_buckets(in_process: None, tmp_path: Path, num_buckets: int) -> None:
     """Before and behind NAT, eight times."""
@@ -46,6 +47,7 @@ def test_twins_are_found_across_buckets(in_process: None, tmp_path: Path, num_bu
     assert sum(row["twin_of"] is not None for row in expected["connections"]) == 8
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("num_buckets", [1, 5])
 def test_captures_of_two_places_count_once(in_process: None, tmp_path: Path, num_buckets: int) -> None:
     """A client's recording and its broker's; in splits, which keep samples of their own."""

@@ -226,6 +226,7 @@ def test_what_is_held_goes_with_time(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert max(sizes[2 * third :]) <= 1.1 * max(sizes[third : 2 * third])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", RECORDED)
 def test_live_gives_the_same_rows(name: str) -> None:
     found: list[pa.RecordBatch] = []

@@ -105,6 +105,7 @@ def test_tshark_reads_every_message_it_knows(tmp_path: Path) -> None:
     assert checked >= 20
 
 
+@pytest.mark.sample(4)
 @needs_tshark
 @pytest.mark.parametrize("link", LINKS)
 @pytest.mark.parametrize(

@@ -289,6 +289,7 @@ def test_secret_names_follow_the_layouts():
     assert fields == {"auth_bytes", "hmac", "salt", "salted_password", "error_message"}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("tree", TREES)
 def test_damaged_messages_are_shown_without_complaint(tree: str):
     count = 0

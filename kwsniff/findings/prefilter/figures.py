@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from kwsniff.findings.api_purposes import names_of
 from kwsniff.findings.prefilter.client_rates import MOST_CLIENTS, Pace
+from kwsniff.findings.prefilter.commit_rates import CommitRates
 from kwsniff.findings.prefilter.dictionaries import (
     codes_in,
     column_in,
@@ -49,6 +50,7 @@ class Figures:
         self._plain = Plain()
         self._lags = Lags()
         self._reads = StandingReads()
+        self._commits = CommitRates()
         self._servers = False
         """Whether some calls are not those of clients."""
         self._unsure = False
@@ -80,7 +82,7 @@ class Figures:
 
     def state(self) -> tuple[Any, ...]:
         """What was counted, for `add_up`: plain values, in bounded memory."""
-        counted = self._pace, self._volumes, self._plain, self._lags, self._reads
+        counted = self._pace, self._volumes, self._plain, self._lags, self._reads, self._commits
         sums = {name: int(number) for name, number in self._sums.items()}
         flags = self._servers, self._unsure, self.long_texts
         return sums, self._errors, self._brokers, flags, [each.state() for each in counted]
@@ -96,12 +98,13 @@ class Figures:
         self.long_texts |= long_texts
         for client, broker in brokers.items() if len(self._brokers) <= MOST_CLIENTS else ():
             self._brokers[client] = min(broker, self._brokers.get(client, broker))
-        pace, volumes, plain, lags, reads = counted
+        pace, volumes, plain, lags, reads, commits = counted
         self._pace.merge(pace)
         self._volumes.merge(volumes)
         self._plain.merge(plain)
         self._lags.merge(lags)
         self._reads.merge(reads)
+        self._commits.merge(commits)
 
     def add_twins(self, number: int) -> None:
         """Connections that were added before it was known whose twins they are."""
@@ -155,7 +158,7 @@ class Figures:
         """Figure -> number; infinite where only a rule can tell."""
         plain = self._plain.figures(sure=not self.twins)
         found = {**self._sums, **self._pace.figures(), **self._volumes.figures(), **plain}
-        found.update(self._reads.figures())
+        found.update({**self._reads.figures(), **self._commits.figures()})
         # The rule leaves out what servers and twins commit.
         sure = not (self._unsure or self.twins or self._servers)
         found["lag_growth"] = self._lags.growth(sure=sure)
@@ -183,6 +186,7 @@ class Figures:
         sums["read_committed"] += column_in(batch, "isolation_level").count(1)
         sums["throttled_ms"] += column_in(batch, "throttle_time_ms").sum_above(above=0)
         self._pace.add_calls(batch)
+        self._commits.add(batch)
 
     def _count_group_calls(self, batch: pa.RecordBatch) -> None:
         """Members that leave, and fetches of share groups."""
@@ -201,14 +205,17 @@ class Figures:
 
     def _add_latencies(self, batch: pa.RecordBatch) -> None:
         broker = numbers_of(batch, "broker_ns", null=0)
-        self._most("longest_ns", broker + numbers_of(batch, "queue_wait_ns", null=0))
+        in_line = numbers_of(batch, "queue_wait_ns", null=0)
+        self._most("longest_ns", broker + in_line)
+        sums = self._sums
+        sums["calls_in_line"] += np.count_nonzero(in_line >= 100_000_000)
         # What waited in a queue on its way, beyond the round trip that the handshake showed.
         held_up = numbers_of(batch, "network_ns", null=0) - numbers_of(batch, "round_trip_ns", null=0)
-        self._sums["queued_calls"] += np.count_nonzero(held_up >= 30_000_000)
+        sums["queued_calls"] += np.count_nonzero(held_up >= 30_000_000)
         totals = numbers_of(batch, "total_ns", null=0)
         self._most("longest_call_ns", totals)
-        self._sums["total_ns"] += int(totals.sum(dtype=np.int64))
-        self._sums["slow_calls"] += np.count_nonzero(broker >= 50_000_000)
+        sums["total_ns"] += int(totals.sum(dtype=np.int64))
+        sums["slow_calls"] += np.count_nonzero(broker >= 50_000_000)
 
     def _add_connections(self, batch: pa.RecordBatch) -> None:
         def each(name: str) -> "np.ndarray[Any, Any]":
@@ -282,6 +289,7 @@ class Figures:
 
     def _add_groups(self, batch: pa.RecordBatch) -> None:
         self._sums["rebalances"] += batch.num_rows
+        self._most("longest_rebalance_ns", numbers_of(batch, "duration_ns", null=0))
 
     def _add_members(self, batch: pa.RecordBatch) -> None:
         self._sums["idle_members"] += np.count_nonzero(numbers_of(batch, "partition_count", null=-1) == 0)
@@ -328,7 +336,7 @@ def _texts_in(schema: pa.Schema) -> list[int]:
 _SUMS: Final = (
     "unanswered", "cut_off", "unnamed", "replicas", "leaves", "share_fetches", "waits_for_replicas",
     "read_committed", "throttled_ms", "total_ns", "longest_ns", "longest_call_ns", "slow_calls",
-    "queued_calls", "ended", "refused",
+    "queued_calls", "calls_in_line", "longest_rebalance_ns", "ended", "refused",
     "silent", "syn_retries", "client_resets", "odd_resets", "closed_by_broker",
     "closed_later", "alerts", "sealed", "one_sided", "greeted", "foreign", "proxied", "malformed",
     "violations", "zero_window_ns",
@@ -338,7 +346,7 @@ _SUMS: Final = (
 )  # fmt: skip
 
 
-_MOST: Final = ("longest_ns", "longest_call_ns", "zero_window_ns", "round_trip_ns")
+_MOST: Final = ("longest_ns", "longest_call_ns", "longest_rebalance_ns", "zero_window_ns", "round_trip_ns")
 """Those of _SUMS that are the greatest of something."""
 
 
@@ -374,7 +382,7 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "leaders": ("topic", "partition", "leader"),
     "brokers": ("node_id", "host", "port"),
     "record_batches": Plain.OF_BATCHES,
-    "groups": ("group_id",),
+    "groups": ("group_id", "duration_ns"),
     "members": ("partition_count", "left_how"),
     "transactions": ("transactional_id",),
     "commits": Lags.OF_COMMITS,

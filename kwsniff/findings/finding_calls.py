@@ -1,0 +1,187 @@
+"""Every call and connection that findings explain: the rows of the table `finding_calls`, and their sums.
+
+The database of an evaluation has them in the table `finding_entry`, by the number of the finding. The SQL is
+in `account/`; what counts as harm is in `shared_views/harm.sql`.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.findings.harm import keep_harm
+from kwsniff.findings.rule import LAST, Rule
+from kwsniff.findings.views import ENTRIES
+from kwsniff.tables.arrays import numbers
+from kwsniff.tables.schema import TABLES, coded_schema
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from kwsniff.findings.finding import Finding
+
+TABLE: Final = "finding_calls"
+NONE: Final = -1
+Entries = np.ndarray[Any, np.dtype[np.int64]]
+_COLUMNS: Final = ("finding_id", "call_id", "connection_id")
+_ROWS: Final = 1 << 16
+_NAMED: Final = re.compile(r"\$(\w+)")
+_FOLDER: Final = Path(__file__).with_name("account")
+_LISTED, _RELATED, _SUMS = (
+    (_FOLDER / f"{name}.sql").read_text("utf-8") for name in ("listed", "related", "sums")
+)
+_ALL: Final = f"from {ENTRIES}"
+_BEGIN: Final = """
+create or replace temp table finding_row (number bigint, subject varchar, client varchar, broker varchar,
+    first_time timestamptz, last_time timestamptz, expected double, explains boolean);
+create or replace temp table listed_call (number bigint, call_id bigint);
+create or replace temp table listed_frame (number bigint, frame bigint);
+create or replace temp table finding_entry (number bigint, run_id varchar, connection_id bigint,
+    call_id bigint, listed boolean)
+"""
+_INSERT: Final = """
+insert into finding_row select unnest($number::bigint[]), unnest($subject::varchar[]),
+    unnest($client::varchar[]), unnest($broker::varchar[]), unnest($first_time::varchar[])::timestamptz,
+    unnest($last_time::varchar[])::timestamptz, unnest($expected::double[]), unnest($explains::boolean[])
+"""
+_LIST_ALL: Final = """
+insert into listed_call
+with finding as (from finding_row where number in (select unnest($numbers::bigint[])))
+select number, call_id from """
+_NUMBERED: Final = """
+create or replace temp table numbered as
+select unnest($numbers::bigint[]) as number, unnest($ids::bigint[]) as finding_id,
+    unnest($names::varchar[]) as finding, unnest($explains::boolean[]) as explains
+"""
+
+
+def queries_for(rules: Iterable[Rule]) -> list[str]:
+    """The queries that `list_calls` asks of findings of these rules."""
+    return [_ALL, *(rule.all_calls for rule in rules if rule.all_calls)]
+
+
+def begin(database: "duckdb.DuckDBPyConnection") -> None:
+    """Makes the tables, without rows."""
+    database.execute(_BEGIN)
+
+
+def explain(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]) -> None:
+    """Fills `finding_entry` for findings whose numbers it does not have."""
+    known = {number for (number,) in database.execute("select number from finding_row").fetchall()}
+    new = [each for each in findings if each.number not in known]
+    if new:
+        _tell(database, new)
+        database.execute(_LISTED)
+        if any(_explains(each) for each in findings):
+            keep_harm(database)
+            database.execute(_RELATED)
+
+
+def list_calls(
+    database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]
+) -> Iterator[pa.RecordBatch]:
+    """Batches of `finding_calls` in its coded schema, of findings of this database."""
+    return map(calls_batch, list_entries(database, findings))
+
+
+def list_entries(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]) -> Iterator[Entries]:
+    """The same as rows of three numbers: finding, call (or NONE), connection."""
+    if not findings:
+        return
+    explain(database, findings)
+    _number(database, findings)
+    database.execute(
+        "create or replace temp table found_entry as select distinct finding_id, call_id, connection_id "
+        "from finding_entry join numbered using (number) order by finding_id, call_id, connection_id"
+    )
+    ((total,),) = database.execute("select count(*) from found_entry").fetchall()
+    for first in range(0, total, _ROWS):
+        chosen = f"from found_entry where rowid between {first} and {first + _ROWS - 1}"
+        given = database.execute(f"select {', '.join(_COLUMNS)} {chosen}").fetchnumpy()
+        filled = [np.ma.filled(given[name], NONE).astype(np.int64) for name in _COLUMNS]
+        yield np.stack(filled, axis=1)
+
+
+def calls_batch(rows: Entries) -> pa.RecordBatch:
+    """Rows of three numbers (finding, call, connection), NONE for none, as a batch of `finding_calls`."""
+    schema = coded_schema(TABLES[TABLE])
+    arrays = [
+        numbers(schema.field(name).type, np.where(column == NONE, 0, column), column != NONE)
+        for name, column in zip(_COLUMNS, rows.T, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def add_up(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]) -> dict[str, dict[str, Any]]:
+    """The accounts of calls (`account`) and of connections (`connections`): the number of all, `fine`,
+    `routine` and `explained` by name, and `unexplained`, which add up."""
+    explain(database, findings)
+    keep_harm(database)
+    _number(database, findings)
+    ((calls, connections),) = database.execute(
+        "select (select count(*) from call), (select count(*) from connection)"
+    ).fetchall()
+    accounts: dict[bool, dict[str, Any]] = {
+        is_call: {total: number, "fine": number, "routine": {}, "explained": {}, "unexplained": 0}
+        for is_call, total, number in ((True, "calls", calls), (False, "connections", connections))
+    }
+    for is_call, kind, name, number in database.execute(_SUMS).fetchall():
+        account = accounts[is_call]
+        account["fine"] -= number
+        if kind == "unexplained":
+            account[kind] += number
+        else:
+            account[kind][name] = account[kind].get(name, 0) + number
+    return {"account": accounts[True], "connections": accounts[False]}
+
+
+def _explains(finding: "Finding") -> bool:
+    """Whether harm is explained by it: not by a fact, nor by the rule for harm that no other explains."""
+    return finding.severity != "info" and not (finding.rule and finding.rule.group == LAST)
+
+
+def _number(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]) -> None:
+    columns = {
+        "numbers": [each.number for each in findings],
+        "ids": [each.finding_id for each in findings],
+        "names": [each.finding for each in findings],
+        "explains": [_explains(each) for each in findings],
+    }
+    database.execute(_NUMBERED, columns)
+
+
+def _tell(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]) -> None:
+    """Puts findings, and what they name, into the tables; each rule is asked once for all of its findings."""
+    database.execute(_INSERT, _describe(findings))
+    for table, lists in (
+        ("listed_call", [each.all_call_ids for each in findings]),
+        ("listed_frame", [each.all_frames for each in findings]),
+    ):
+        sizes = [len(each) for each in lists]
+        if any(sizes):
+            made = f"insert into {table} select unnest($numbers::bigint[]), unnest($listed::bigint[])"
+            named = np.repeat([each.number for each in findings], sizes)
+            listed = np.concatenate([np.asarray(each, np.int64) for each in lists])
+            database.execute(made, {"numbers": named.tolist(), "listed": listed.tolist()})
+    rules = {each.rule.name: each.rule for each in findings if each.rule and each.rule.all_calls}
+    for rule in rules.values():
+        numbered = [each.number for each in findings if each.rule and each.rule.name == rule.name]
+        values = {name: rule.floors[name] for name in {*_NAMED.findall(rule.all_calls)}}
+        database.execute(_LIST_ALL + f"({rule.all_calls})", {**values, "numbers": numbered})
+
+
+def _describe(findings: Sequence["Finding"]) -> dict[str, list[Any]]:
+    """Columns of `finding_row`; times as texts, which need no time zones of Python."""
+    return {
+        "number": [each.number for each in findings],
+        "subject": [each.subject for each in findings],
+        "client": [each.parties.get("client") for each in findings],
+        "broker": [each.parties.get("broker") for each in findings],
+        "first_time": [each.first_time and each.first_time.isoformat() for each in findings],
+        "last_time": [each.last_time and each.last_time.isoformat() for each in findings],
+        "expected": [each.expected for each in findings],
+        "explains": [_explains(each) for each in findings],
+    }
