@@ -123,7 +123,6 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     cdef Direction* own
     cdef Direction* other
     cdef Arrival arrival
-    cdef Direction* each
     cdef int i
     if connection == NULL:
         if streams.num >= streams.limits.connections:
@@ -216,8 +215,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
             settle_beginning(streams, connection, sender)
     if block_of(connection).reset.by >= 0 and doubt_reset(streams, connection, sender, segment, &arrival):
         for i in range(2):
-            each = &block_of(connection).direction[i]
-            if is_reached(&each.queue, each.snd.next_seq) and not connection.ended:
+            if has_next(&block_of(connection).direction[i]) and not connection.ended:
                 deliver_queued(streams, connection, i, True)
     close_if_done(streams, connection)
 
@@ -298,6 +296,11 @@ cdef void begin_again(Streams* streams, Connection* connection) noexcept nogil:
     block_of(connection).direction[0].snd.other_syn = with_syn[0]
     block_of(connection).direction[1].snd.other_syn = with_syn[1]
     begin_behind_syn(streams, connection)
+
+
+cdef inline bint has_next(Direction* own) noexcept nogil:
+    """Whether what comes next is held already."""
+    return is_reached(&own.queue, own.snd.next_seq)
 
 
 cdef inline void note_packet(Connection* connection, Direction* own, Segment* segment) noexcept nogil:
