@@ -251,11 +251,11 @@ def _headline(told: Told, width: int) -> Iterator[str]:
         if (number := sum(each.severity == word for each in told.findings))
     ]
     long = "" if basis["seconds"] is None else f" in {basis['seconds']:.1f} s"
-    stands = (
+    scope = (
         f"{plural(basis['calls'], 'call')} of {plural(basis['clients'], 'client')} "
         f"with {plural(basis['brokers'], 'broker')}{long}, {in_bytes(basis['payload_bytes'])}"
     )
-    yield from _counts_line(told, width, counts, stands)
+    yield from _counts_line(told, width, counts, scope)
     for name in ("account", "connections"):
         if account := told.accounts.get(name):
             yield from _account(account, "call" if name == "account" else "connection", width)
@@ -278,16 +278,16 @@ def _account(account: Mapping[str, Any], what: str, width: int) -> Iterator[str]
     yield from _wrap(f"{plural(total, what)}: {', '.join(parts)}.", width, "")
 
 
-def _counts_line(told: Told, width: int, counts: Sequence[str], stands: str) -> Iterator[str]:
+def _counts_line(told: Told, width: int, counts: Sequence[str], scope: str) -> Iterator[str]:
     basis = told.basis
     if counts and basis["calls"]:
-        yield from _wrap(f"{' and '.join(counts)} in {stands}.", width, "")
+        yield from _wrap(f"{' and '.join(counts)} in {scope}.", width, "")
     elif counts:
         yield from _wrap(f"{' and '.join(counts)}; the capture has no Kafka calls.", width, "")
     elif basis["calls"]:
         harmed = sum(each["unexplained"] for each in told.accounts.values() if each)
         found = "No rule explains the harm" if harmed else "No finding"
-        yield from _wrap(f"{found} in {stands}.", width, "")
+        yield from _wrap(f"{found} in {scope}.", width, "")
         yield from _wrap(told.checked, width, "")
         errors = sum(each["count"] for each in without_routine(told.errors)["errors_by_client"])
         if errors:

@@ -57,7 +57,7 @@ the screen. The numbers add up.
 - `explained`: a problem or warning lists it ([finding_calls](tables/finding_calls.md)), or it was harmed,
   and a problem or warning concerns its client or broker at that time, give or take 10 s. What several
   findings explain counts under the first.
-- `unexplained`: it was harmed, and no finding explains it.
+- `unexplained`: it was harmed, and no other finding explains it. The finding `unexplained` names it.
 
 A call was harmed if it was `refused` (an error that did not pass), `unanswered`, if the client `gave_up`
 after 5 s or more, if it was `incomplete` (a reset cut the request off), or `late`: 1 s or more and 20 times

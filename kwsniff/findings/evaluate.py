@@ -59,8 +59,6 @@ def evaluate(
     begin(database)
     try:
         keep_small(database, [rule.query for rule in chosen])
-        if any(rule.group == LAST for rule in chosen):
-            keep_harm(database)
     except Exception as error:
         # They stay views then, and each rule has what memory there is.
         if not lacks_memory(error):
@@ -68,6 +66,7 @@ def evaluate(
     for rule in chosen:
         try:
             if rule.group == LAST:
+                keep_harm(database)
                 explain(database, _findings(rows, 0))
             rows += [(rule, row) for row in _rows(database, rule)]
         except Exception as error:

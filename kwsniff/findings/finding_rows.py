@@ -12,6 +12,7 @@ from kwsniff.findings.finding import Finding
 from kwsniff.findings.finding_calls import TABLE, begin, list_calls, queries_for
 from kwsniff.findings.prefilter.figures import Figures, figures_of
 from kwsniff.findings.prefilter.sqlite_rules import ask_sums, suffice
+from kwsniff.findings.rule import LAST
 from kwsniff.findings.views import MEMORY, open_for
 from kwsniff.tables.rows import batch_of
 
@@ -52,7 +53,9 @@ def find(
         queries = queries_for(rules)
     else:
         queries = [rule.query for rule in rules] + ([TOTAL] if total is None else [])
-        queries += [] if keep is None else queries_for(rules)
+        # the last rules ask which calls the others explain
+        if keep is not None or any(rule.group == LAST for rule in rules):
+            queries += queries_for(rules)
     told = {"twins": figures.twins, "unnamed": figures.unnamed, "long_texts": figures.long_texts}
     try:
         with files() as found, open_for(queries, found, **told, sums=sums, memory=memory) as database:

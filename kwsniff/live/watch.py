@@ -276,8 +276,8 @@ class Watch:
         with self._turn:
             room = MOST_NOTED_CALLS - sum(len(each.calls) for each in self._noted.values())
             for key, each in held.items():
-                before_ = self._noted.pop(key, None)
-                kept = _NO_CALLS[:, 1:] if before_ is None else before_.calls
+                earlier = self._noted.pop(key, None)
+                kept = _NO_CALLS[:, 1:] if earlier is None else earlier.calls
                 own = calls[calls[:, 0] == each.finding.finding_id][:, 1:]
                 both = np.unique(np.concatenate([kept, own]), axis=0)
                 if len(both) - len(kept) <= room:

@@ -68,7 +68,9 @@ def write_report(
 def _summary(basis: Mapping[str, Any], findings: Sequence[Finding], zone: Zone) -> list[str]:
     counts = [(word, sum(each.severity == word for each in findings)) for word in ("problem", "warning")]
     told = [plural(count, word) for word, count in counts if count]
-    verdict = f"{' and '.join(told)}." if told else f"No findings. {describe_checks()}"
+    harmed = any(each.finding == "unexplained" for each in findings)
+    found = "No rule explains the harm" if harmed else "No findings"
+    verdict = f"{' and '.join(told)}." if told else f"{found}. {describe_checks()}"
     if not basis["calls"]:
         none = "he capture has no Kafka calls."
         verdict = f"{' and '.join(told)}; t{none}" if told else f"T{none}"

@@ -57,6 +57,19 @@ def test_harm_that_no_rule_explains_is_counted_and_shown(capsys: pytest.CaptureF
     assert _why(KILLED, capsys).startswith("No rule explains the harm in 33 calls")
 
 
+def test_analyze_and_the_page_do_not_hide_harm_that_no_rule_explains(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main.run(["analyze", str(KILLED)])
+    shown = capsys.readouterr().out
+    assert "No rule explains the harm" in shown
+    assert "No findings" not in shown
+    main.run(["why", str(KILLED), "--html", str(tmp_path / "page.html")])
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "No rule explains the harm" in page
+    assert "No findings" not in page
+
+
 def test_the_account_is_there_where_nothing_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     capture = CAPTURES / "field" / "h_scale_up.pcap"
     account = json.loads(_why(capture, capsys, "--json"))["account"]

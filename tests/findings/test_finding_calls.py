@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 
 import kwsniff
+from kwsniff.findings import evaluate as evaluation
+from kwsniff.findings.evaluate import evaluate
+from kwsniff.findings.finding_rows import find_in_files
+from kwsniff.findings.views import files_of_tables, open_folder
 from tests.findings.conftest import TablesOf
 from tests.house.tree import ROOT
 
@@ -25,6 +31,34 @@ def _explained(found: kwsniff.Analysis, name: str) -> tuple[set[int], set[int]]:
     rows = [row for row in found.finding_calls.to_pylist() if row["finding_id"] == _number(found, name)]
     calls = {row["call_id"] for row in rows if row["call_id"] is not None}
     return calls, {row["connection_id"] for row in rows}
+
+
+def test_findings_are_the_same_where_their_calls_are_not_wanted(tables_of: TablesOf) -> None:
+    folder = tables_of(INCIDENTS / "wrong_topic_java" / "broker.pcap")
+    found = find_in_files(files_of_tables(folder))
+    with open_folder(folder) as database:
+        assert found == evaluate(database)
+
+
+@pytest.mark.parametrize("name", ["keep_small", "keep_harm"])
+def test_where_harm_cannot_be_kept_the_last_rule_is_named_or_asked(
+    name: str, tables_of: TablesOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DuckDB may lack memory once; what is found then is complete, or says that it is not."""
+    usual: Callable[..., None] = getattr(evaluation, name)
+    asked: list[int] = []
+
+    def fail_once(*arguments: object) -> None:
+        asked.append(1)
+        if len(asked) == 1:
+            raise duckdb.OutOfMemoryException("failed to allocate")
+        usual(*arguments)
+
+    monkeypatch.setattr(evaluation, name, fail_once)
+    with open_folder(tables_of(INCIDENTS.parent / "killed_broker" / "capture.pcap")) as database:
+        found = {each.finding for each in evaluate(database)}
+    assert asked
+    assert {"unexplained", "findings_incomplete"} & found
 
 
 def test_a_storm_explains_each_call_of_its_kind() -> None:

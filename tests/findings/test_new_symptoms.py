@@ -135,7 +135,7 @@ def test_a_leader_that_moves_back_and_forth_flaps(brokers: Sequence[int]) -> Non
     assert subjects("leader_flaps", moves(brokers)) == [("orders-0", "broker", len(brokers))]
 
 
-@pytest.mark.parametrize("brokers", [[1], [1, 2], [1, 2, 3, 1]])
+@pytest.mark.parametrize("brokers", [[1], [1, 2], [1, 2, 3, 1], [1, 1, 1, 1, 1, 1]])
 def test_a_leader_that_moves_once_or_in_a_rolling_restart_does_not(brokers: Sequence[int]) -> None:
     assert subjects("leader_flaps", moves(brokers)) == []
 

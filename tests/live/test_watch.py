@@ -17,6 +17,7 @@ import kwsniff
 from kwsniff.cli.live.header import wrong
 from kwsniff.cli.live.lines import interval_json, interval_line
 from kwsniff.findings.views import READ
+from kwsniff.limits import Limits
 from kwsniff.live import watch as watch_module
 from kwsniff.live.batches import one_batch
 from kwsniff.live.files import RollingTables
@@ -25,6 +26,7 @@ from kwsniff.live.series import MOST_SERIES
 from kwsniff.live.session import Session
 from kwsniff.live.watch import MOST_HELD, Watch
 from kwsniff.live.window import Window
+from kwsniff.memory import foreign_bytes
 from kwsniff.tables.schema import TABLES
 
 from .running import PATIENCE_S, ROOT, FileSource
@@ -136,7 +138,9 @@ def test_of_a_healthy_one_nothing_is_said_at_any_time(name: str) -> None:
     path = INCIDENTS / name / "broker.pcap"
     with (
         Session(FileSource(path, pieces=1024), tables=READ) as session,
-        Listening(session.develop, most_rows=ROWS, every=0) as watch,
+        Listening(
+            session.develop, most_rows=ROWS, memory=Limits().memory + foreign_bytes(), every=0
+        ) as watch,
     ):
         while not session.wait(0.002):
             batches, picture = session.take_with_picture()

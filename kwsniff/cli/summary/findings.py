@@ -24,8 +24,12 @@ def findings_part(
 ) -> Iterator[Grid | Prose | str]:
     """A grid of the problems and warnings, and the sentence of the first; one line if calls were judged and
     there are none."""
-    bad = [each for each in summary.get("findings") or [] if each["severity"] != "info"]
-    if not bad and summary.get("judged") and summary["calls"]:
+    found = summary.get("findings") or []
+    bad = [each for each in found if each["severity"] != "info"]
+    if not bad and any(each["finding"] == "unexplained" for each in found):
+        yield ""
+        yield "No rule explains the harm: `kwsniff why` shows what was harmed"
+    elif not bad and summary.get("judged") and summary["calls"]:
         yield ""
         yield "No findings: no rule of `kwsniff why` matches; see errors and slowest calls above"
     if bad:
