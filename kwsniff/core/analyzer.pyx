@@ -43,8 +43,11 @@ from kwsniff.core.rows.in_flight cimport count_waits, list_waits
 from kwsniff.core.capture.shuffle_index cimport FED_ALL, FED_SOME, Runs, feed_some, raise_unfed, start_runs
 from kwsniff.core.capture.shuffle_windows cimport Window, close_window, look_through
 from kwsniff.core.state cimport load_state, save_state
-from kwsniff.core.tcp.connections cimport PLACE_FIRST, PLACE_LAST, Arrival, Connection, StreamSink, Streams, TcpEvent
+from kwsniff.core.tcp.arrivals cimport Arrival
+from kwsniff.core.tcp.connection cimport Connection
 from kwsniff.core.tcp.connections cimport note_icmp_error
+from kwsniff.core.tcp.stream_table cimport PLACE_FIRST, PLACE_LAST, StreamSink, Streams
+from kwsniff.core.tcp.events cimport TcpEvent
 from kwsniff.core.tcp.streams cimport end_streams, free_streams, start_streams, take_segment, take_time
 
 import secrets

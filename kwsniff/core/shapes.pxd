@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x39c8c4c945415f90ull
+    #define KWSNIFF_SHAPES 0xabef0a69200762c5ull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -3,7 +3,7 @@ from kwsniff.core.bytes.buffer cimport Buffer
 from kwsniff.core.kafka.dispatch cimport Context
 from kwsniff.core.bytes.span cimport Span
 from kwsniff.core.capture.packets cimport Reader
-from kwsniff.core.tcp.connections cimport Streams
+from kwsniff.core.tcp.stream_table cimport Streams
 
 cdef bint save_state(Buffer* out, Context* context, Streams* streams, Reader* reader, bint with_ended) noexcept nogil
 cdef bint load_state(Span state, Context* context, Streams* streams, Reader* reader) noexcept nogil

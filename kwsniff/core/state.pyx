@@ -19,7 +19,12 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from kwsniff.core.bytes.buffer cimport Buffer, contents
-from kwsniff.core.tcp.connections cimport EVENTS, adopt_connection, Connection, Direction, QueuedSegment, Streams, TcpEvent
+from kwsniff.core.tcp.connection cimport Connection
+from kwsniff.core.tcp.connections cimport adopt_connection
+from kwsniff.core.tcp.stream_table cimport Streams
+from kwsniff.core.tcp.control_block cimport ControlBlock, block_of
+from kwsniff.core.tcp.events cimport EVENTS, TcpEvent
+from kwsniff.core.tcp.reorder_queue cimport QueuedSegment, ReorderQueue
 from kwsniff.core.bytes.checkpoint cimport Source, get, get_bytes, get_span, put, put_bytes
 from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection, OrphanResponse, Slots
 from kwsniff.core.capture.fragments cimport DATAGRAM_BYTES, Datagram
@@ -36,7 +41,7 @@ from kwsniff.core.tls.tls_state cimport Tls, tls_bytes
 from kwsniff.core.wire.topic_ids_checkpoint cimport load_topic_ids, save_topic_ids
 
 cdef enum:
-    STATE_VERSION = 11
+    STATE_VERSION = 12
 
 cdef struct Head:
     uint8_t magic[4]
@@ -50,7 +55,7 @@ cdef Head make_head() noexcept nogil:
     memcpy(head.magic, b"KWST", 4)
     head.version = STATE_VERSION
     head.shapes = KWSNIFF_SHAPES
-    head.sizes[0] = sizeof(Connection)
+    head.sizes[0] = sizeof(ControlBlock)
     head.sizes[1] = sizeof(KafkaConnection)
     head.sizes[2] = sizeof(Call)
     head.sizes[3] = sizeof(OrphanResponse)
@@ -163,11 +168,11 @@ cdef void load_streams(Source* source, Context* context, Streams* streams) noexc
 cdef bint save_connection(Buffer* out, Connection* connection) noexcept nogil:
     cdef QueuedSegment* queued
     cdef int i
-    cdef bint ok = (put(out, connection, sizeof(Connection))
+    cdef bint ok = (put(out, connection, sizeof(ControlBlock))
                     and (connection.num_events == 0
                          or put(out, connection.events, connection.num_events * sizeof(TcpEvent))))
     for i in range(2):
-        queued = connection.direction[i].queued
+        queued = block_of(connection).direction[i].queue.first
         while ok and queued != NULL:
             ok = put(out, queued, sizeof(QueuedSegment)) and put_bytes(out, make_span(queued.data, queued.captured))
             queued = queued.next
@@ -177,12 +182,12 @@ cdef bint save_connection(Buffer* out, Connection* connection) noexcept nogil:
 
 
 cdef void load_connection(Source* source, Context* context, Streams* streams) noexcept nogil:
-    cdef Connection* connection = <Connection*>calloc(1, sizeof(Connection))
-    cdef Direction* own
+    cdef Connection* connection = <Connection*>calloc(1, sizeof(ControlBlock))
+    cdef ReorderQueue* queue
     cdef int64_t[2] num
     cdef bint with_kafka
     cdef int i
-    if connection == NULL or not get(source, connection, sizeof(Connection)):
+    if connection == NULL or not get(source, connection, sizeof(ControlBlock)):
         source.failed = True
         free(connection)
         return
@@ -190,17 +195,17 @@ cdef void load_connection(Source* source, Context* context, Streams* streams) no
     connection.kafka = NULL
     connection.events = NULL
     for i in range(2):
-        own = &connection.direction[i]
-        num[i] = own.reorder_num
-        own.queued = NULL
-        own.queue_last = NULL
-        own.reorder_num = 0
-        own.reorder_bytes = 0
+        queue = &block_of(connection).direction[i].queue
+        num[i] = queue.num
+        queue.first = NULL
+        queue.last = NULL
+        queue.num = 0
+        queue.bytes = 0
     adopt_connection(streams, connection)       # from here on it is freed with the others
     load_events(source, streams, connection)
     for i in range(2):
         while num[i] and not source.failed:
-            load_queued(source, streams, &connection.direction[i])
+            load_queued(source, streams, &block_of(connection).direction[i].queue)
             num[i] -= 1
     if with_kafka and not source.failed:
         load_kafka(source, context, connection)
@@ -221,7 +226,7 @@ cdef void load_events(Source* source, Streams* streams, Connection* connection) 
     connection.num_events = num
 
 
-cdef void load_queued(Source* source, Streams* streams, Direction* own) noexcept nogil:
+cdef void load_queued(Source* source, Streams* streams, ReorderQueue* queue) noexcept nogil:
     cdef QueuedSegment head
     cdef QueuedSegment* queued
     cdef Span data
@@ -238,13 +243,13 @@ cdef void load_queued(Source* source, Streams* streams, Direction* own) noexcept
     queued.next = NULL
     queued.data = <uint8_t*>&queued[1]
     copy_out(data, 0, queued.data, data.num)
-    if own.queue_last == NULL:
-        own.queued = queued
+    if queue.last == NULL:
+        queue.first = queued
     else:
-        own.queue_last.next = queued
-    own.queue_last = queued
-    own.reorder_num += 1
-    own.reorder_bytes += queued.length
+        queue.last.next = queued
+    queue.last = queued
+    queue.num += 1
+    queue.bytes += queued.length
     streams.reorder_total += <int64_t>(sizeof(QueuedSegment) + queued.captured)
 
 

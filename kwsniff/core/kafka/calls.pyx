@@ -14,6 +14,7 @@ Rules
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
+from kwsniff.core.tcp.parts cimport traffic_of
 from kwsniff.core.bytes.buffer cimport Buffer, shrink
 from kwsniff.core.kafka.request_texts cimport forget_texts
 from kwsniff.core.kafka.kafka_connection cimport NO_PROTOCOL, SPARE_TEXT, Call, Context, KafkaConnection, new_call_id, waiting_call
@@ -114,7 +115,7 @@ cdef void explain_silence(KafkaConnection* kafka, Call* call, int* status, int* 
     """Why a call has no response when its connection ends: not sent, or not seen."""
     cdef int broker = 1 - kafka.client
     cdef int end = kafka.connection.end
-    if kafka.connection.direction[broker].packets == 0:
+    if traffic_of(kafka.connection, broker).packets == 0:
         status[0] = STATUS_RESPONSE_NOT_CAPTURED
         reason[0] = REASON_ONE_DIRECTION
     elif kafka.answered_in != NO_PROTOCOL:

@@ -2,7 +2,8 @@
 from libc.stdint cimport int64_t
 
 from kwsniff.core.kafka.kafka_connection cimport Context, KafkaConnection
-from kwsniff.core.tcp.connections cimport Arrival, Streams
+from kwsniff.core.tcp.arrivals cimport Arrival
+from kwsniff.core.tcp.stream_table cimport Streams
 from kwsniff.core.tls.tls_state cimport TlsSink
 
 cdef TlsSink plain_sink(Context* context) noexcept nogil

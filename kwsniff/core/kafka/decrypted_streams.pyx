@@ -19,7 +19,9 @@ from kwsniff.core.kafka.frames cimport FRAMING_IGNORED, FRAMING_START, Framing, 
 from kwsniff.core.kafka.proxy_headers cimport count_early
 from kwsniff.core.kafka.row_sink cimport write_anomaly
 from kwsniff.core.bytes.span cimport Span
-from kwsniff.core.tcp.connections cimport GAP_NOT_DECRYPTED, GAP_PASSED_OVER, Arrival, Connection, Streams
+from kwsniff.core.tcp.arrivals cimport GAP_NOT_DECRYPTED, GAP_PASSED_OVER, Arrival
+from kwsniff.core.tcp.connection cimport Connection
+from kwsniff.core.tcp.stream_table cimport Streams
 from kwsniff.core.tls.hello cimport end_hello, hello_bytes
 from kwsniff.core.tls.decryption cimport retry_sealed, take_cipher_gap
 from kwsniff.core.tls.tls_state cimport TlsSink, tls_bytes

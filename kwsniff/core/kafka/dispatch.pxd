@@ -3,7 +3,9 @@ from libc.stdint cimport int64_t, uint64_t
 
 from kwsniff.core.kafka.kafka_connection cimport Context, KafkaConnection
 from kwsniff.core.bytes.span cimport Span
-from kwsniff.core.tcp.connections cimport Arrival, Connection, Streams
+from kwsniff.core.tcp.arrivals cimport Arrival
+from kwsniff.core.tcp.connection cimport Connection
+from kwsniff.core.tcp.stream_table cimport Streams
 
 cdef void start_context(Context* context, uint64_t seed) noexcept nogil
 cdef void free_context(Context* context) noexcept nogil

@@ -42,8 +42,13 @@ from kwsniff.core.kafka.frame_resync cimport look_for_frame, may_chain, note_ste
 from kwsniff.core.kafka.fetch_sessions cimport end_session, session_bytes
 from kwsniff.core.kafka.tcp_events cimport end_events
 from kwsniff.core.capture.packets cimport NO_TIME
-from kwsniff.core.tcp.arrivals cimport latest_arrival
-from kwsniff.core.tcp.connections cimport *
+from kwsniff.core.tcp.arrivals cimport (
+    GAP_CUT, GAP_CUT_OFF, GAP_LOST, GAP_NOT_CAPTURED, GAP_NOT_DECRYPTED, Arrival,
+)
+from kwsniff.core.tcp.connection cimport Connection, latest_arrival
+from kwsniff.core.tcp.stream_table cimport *
+from kwsniff.core.tcp.events cimport TcpEvent
+from kwsniff.core.tcp.parts cimport closing_of, sequence_of
 from kwsniff.core.tls.hello cimport free_hello, hello_bytes
 from kwsniff.core.tls.record_layer cimport miss_records
 from kwsniff.core.tls.decryption cimport end_cipher, free_tls
@@ -128,7 +133,7 @@ cdef void take_bytes(void* opaque, Connection* connection, int direction, Arriva
                      Span data) noexcept nogil:
     cdef Context* context = <Context*>opaque
     cdef KafkaConnection* kafka = <KafkaConnection*>connection.kafka
-    cdef int64_t offset = connection.direction[direction].offset
+    cdef int64_t offset = sequence_of(connection, direction).offset
     if kafka == NULL:
         kafka = open_kafka(context, connection)
         if kafka == NULL:
@@ -146,7 +151,7 @@ cdef void take_gap(void* opaque, Connection* connection, int direction, Arrival*
     cdef Context* context = <Context*>opaque
     cdef KafkaConnection* kafka = <KafkaConnection*>connection.kafka
     cdef int name = ANOMALY_SEGMENT_LOST
-    cdef int64_t offset = connection.direction[direction].offset
+    cdef int64_t offset = sequence_of(connection, direction).offset
     if cause == GAP_NOT_CAPTURED: name = ANOMALY_SEGMENT_NOT_CAPTURED
     elif cause == GAP_CUT: name = ANOMALY_PACKET_CUT
     if kafka == NULL:
@@ -192,7 +197,7 @@ cdef void take_oddity(void* opaque, Connection* connection, int direction, Arriv
         write_anomaly(context, connection, -1, arrival, -1, -1, name, value)
         return
     write_anomaly(context, connection, -1, arrival, side_of(kafka, direction) if kafka != NULL else -1,
-                  connection.direction[direction].offset, name, value)
+                  sequence_of(connection, direction).offset, name, value)
 
 
 cdef void take_end(void* opaque, Connection* connection) noexcept nogil:
@@ -280,10 +285,10 @@ cdef void end_all_sealed(Context* context) noexcept nogil:
 cdef inline bint is_cut_off(Connection* connection, KafkaConnection* kafka) noexcept nogil:
     """Whether the client closed the connection when the unfinished response, if there is one, had begun."""
     cdef int64_t begun
-    if kafka.client < 0 or connection.closer != kafka.client:
+    if kafka.client < 0 or closing_of(connection).closer != kafka.client:
         return False
     begun = kafka.framing[1 - kafka.client].first.time
-    return begun == NO_TIME or connection.close_time == NO_TIME or begun <= connection.close_time
+    return begun == NO_TIME or closing_of(connection).close_time == NO_TIME or begun <= closing_of(connection).close_time
 
 
 cdef void take_dropped(void* opaque, int64_t capture, int cause, int64_t num) noexcept nogil:

@@ -20,7 +20,8 @@ from kwsniff.core.kafka.proxy_headers cimport keep_more, note_early
 from kwsniff.core.bytes.buffer cimport contents
 from kwsniff.core.kafka.protocol_heuristics cimport ANSWERS, may_become, name_protocol
 from kwsniff.core.bytes.span cimport Span, be32, copy_out, keep, make_span, u8
-from kwsniff.core.tcp.connections cimport Arrival
+from kwsniff.core.tcp.parts cimport sequence_of, traffic_of
+from kwsniff.core.tcp.arrivals cimport Arrival
 from kwsniff.core.tls.hello cimport may_be_alert, read_alert
 
 
@@ -68,7 +69,7 @@ cdef int judge_answers(Context* context, KafkaConnection* kafka, Span data) noex
     cdef Framing* own = &kafka.framing[1 - kafka.client]
     cdef Framing* asking = &kafka.framing[kafka.client]
     cdef int protocol, alert = read_alert(data)
-    if not kafka.connection.direction[1 - kafka.client].syn and not kafka.carrier and alert < 0:
+    if not sequence_of(kafka.connection, 1 - kafka.client).syn and not kafka.carrier and alert < 0:
         own.state = FRAMING_LOST
         return NO_PROTOCOL
     if u8(data, 0) == SOCKS and not kafka.carrier and (asking.gaps or asking.state == FRAMING_START):
@@ -95,7 +96,7 @@ cdef int judge_answers(Context* context, KafkaConnection* kafka, Span data) noex
 
 cdef inline bint is_silent(KafkaConnection* kafka) noexcept nogil:
     """Whether the side that asks has sent nothing yet."""
-    return kafka.framing[kafka.client].state == FRAMING_START and kafka.connection.direction[kafka.client].bytes == 0
+    return kafka.framing[kafka.client].state == FRAMING_START and traffic_of(kafka.connection, kafka.client).bytes == 0
 
 
 cdef bint answers_a_call(KafkaConnection* kafka, Span data) noexcept nogil:

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 
 from kwsniff.core.kafka.frames cimport Link
 from kwsniff.core.bytes.span cimport Span
-from kwsniff.core.tcp.connections cimport Arrival
+from kwsniff.core.tcp.arrivals cimport Arrival
 
 # For a FrameSink: the pointers are a Context's and a KafkaConnection's.
 cdef int look_for_frame(void* context, void* kafka, int side, Span data, bint first) noexcept nogil

@@ -23,7 +23,8 @@ from kwsniff.core.kafka.programs cimport MIN_TRIAL, has_few_behind, read_message
 from kwsniff.core.kafka.protocol_heuristics cimport look_at_request
 from kwsniff.core.kafka.responses cimport answer_waiting, decodes
 from kwsniff.core.kafka.row_sink cimport write_anomaly
-from kwsniff.core.tcp.connections cimport Arrival
+from kwsniff.core.tcp.parts cimport traffic_of
+from kwsniff.core.tcp.arrivals cimport Arrival
 from kwsniff.core.wire.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
 
 cdef enum:
@@ -101,7 +102,7 @@ cdef bint may_chain(void* opaque, void* opaque_kafka) noexcept nogil:
     """Responses are believed in by their headers alone only beside requests that are Kafka's, or where no request
     was captured at all."""
     cdef KafkaConnection* kafka = <KafkaConnection*>opaque_kafka
-    return (kafka.confirmed or kafka.forced or kafka.connection.direction[kafka.client].bytes == 0)
+    return (kafka.confirmed or kafka.forced or traffic_of(kafka.connection, kafka.client).bytes == 0)
 
 
 cdef void take_chain(void* opaque, void* opaque_kafka, Link* chain, int num) noexcept nogil:
@@ -136,7 +137,7 @@ cdef void note_step(void* opaque, void* opaque_kafka, int side, Arrival* arrival
     cdef KafkaConnection* kafka = <KafkaConnection*>opaque_kafka
     cdef int direction = kafka.client if side == REQUEST else 1 - kafka.client
     if lost and not kafka.confirmed and not kafka.forced:
-        if kafka.connection.opener >= 0 and (side == REQUEST or not kafka.connection.direction[kafka.client].bytes):
+        if kafka.connection.opener >= 0 and (side == REQUEST or not traffic_of(kafka.connection, kafka.client).bytes):
             turn_away(context, kafka, PROTOCOL_OTHER)
         return
     if not lost and value == 0 and kafka.framing[direction].gaps == 0:

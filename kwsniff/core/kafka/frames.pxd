@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from kwsniff.core.bytes.buffer cimport Buffer
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.bytes.span cimport Span
-from kwsniff.core.tcp.connections cimport Arrival
+from kwsniff.core.tcp.arrivals cimport Arrival
 
 cdef enum FramingState:
     FRAMING_START = 0       # nothing seen yet: bytes are collected until they show what they are

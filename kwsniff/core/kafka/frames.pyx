@@ -23,7 +23,7 @@ from libc.string cimport memcpy, memset
 from kwsniff.core.bytes.buffer cimport Buffer, append, contents, release, reserve_towards, shrink
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.bytes.span cimport Span, be32, copy_out, drop, keep, make_span
-from kwsniff.core.tcp.connections cimport GAP_CUT, GAP_CUT_OFF, GAP_LOST, GAP_NOT_CAPTURED, GAP_PASSED_OVER, Arrival
+from kwsniff.core.tcp.arrivals cimport GAP_CUT, GAP_CUT_OFF, GAP_LOST, GAP_NOT_CAPTURED, GAP_PASSED_OVER, Arrival
 
 cdef enum:
     PREFIX = 4

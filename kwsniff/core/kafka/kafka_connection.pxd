@@ -24,9 +24,9 @@ from kwsniff.core.limits cimport Limits
 from kwsniff.core.kafka.apis cimport Apis
 from kwsniff.core.tls.hello cimport Hello
 from kwsniff.core.tls.tls_state cimport Opening, Tls
-from kwsniff.core.tcp.connections cimport (
-    GAP_CUT, GAP_CUT_OFF, GAP_NOT_CAPTURED, GAP_NOT_DECRYPTED, Ages, Arrival, Connection, GAP_PASSED_OVER, TcpEvent,
-)
+from kwsniff.core.tcp.arrivals cimport GAP_CUT, GAP_CUT_OFF, GAP_NOT_CAPTURED, GAP_NOT_DECRYPTED, GAP_PASSED_OVER, Arrival
+from kwsniff.core.tcp.connection cimport Ages, Connection
+from kwsniff.core.tcp.events cimport TcpEvent
 from kwsniff.core.wire.tape cimport Op, Tape
 from kwsniff.core.wire.topic_ids cimport TopicIds
 

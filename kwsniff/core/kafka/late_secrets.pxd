@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.kafka.kafka_connection cimport Context, KafkaConnection
 from kwsniff.core.kafka.memory_budget cimport bytes_in_use
-from kwsniff.core.tcp.connections cimport Connection
+from kwsniff.core.tcp.connection cimport Connection
 
 cdef bint keep_sealed(Context* context, Connection* connection, KafkaConnection* kafka) noexcept nogil
 cdef Connection* next_opened(Context* context, Connection* connection) noexcept nogil

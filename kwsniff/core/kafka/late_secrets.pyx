@@ -10,17 +10,13 @@ Rules
 """
 
 from libc.stdint cimport int64_t
-from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy
+from libc.stdlib cimport free
 
 from kwsniff.core.kafka.kafka_connection cimport Context, KafkaConnection
-from kwsniff.core.tcp.connections cimport EVENTS, Connection, TcpEvent
+from kwsniff.core.tcp.connection cimport Connection
+from kwsniff.core.tcp.parts cimport bytes_of, copy_of
 from kwsniff.core.tls.decryption cimport end_cipher, retry_sealed
 from kwsniff.core.tls.tls_state cimport tls_bytes, waits_for_secrets
-
-
-cdef inline int64_t room_of(Connection* connection) noexcept nogil:
-    return <int64_t>(sizeof(Connection) + (EVENTS * sizeof(TcpEvent) if connection.events != NULL else 0))
 
 
 cdef bint keep_sealed(Context* context, Connection* connection, KafkaConnection* kafka) noexcept nogil:
@@ -28,19 +24,9 @@ cdef bint keep_sealed(Context* context, Connection* connection, KafkaConnection*
     cdef Connection* copy
     if not context.opening.may_come or context.closing or not waits_for_secrets(kafka.tls):
         return False
-    copy = <Connection*>calloc(1, sizeof(Connection))
+    copy = copy_of(connection)
     if copy == NULL:
         return False
-    copy[0] = connection[0]
-    copy.direction[0].queued = copy.direction[0].queue_last = NULL
-    copy.direction[1].queued = copy.direction[1].queue_last = NULL
-    copy.events = NULL
-    if connection.num_events:
-        copy.events = <TcpEvent*>malloc(EVENTS * sizeof(TcpEvent))
-        if copy.events == NULL:
-            free(copy)
-            return False
-        memcpy(copy.events, connection.events, connection.num_events * sizeof(TcpEvent))
     copy.kafka = kafka
     kafka.connection = copy
     copy.newer = NULL
@@ -51,7 +37,7 @@ cdef bint keep_sealed(Context* context, Connection* connection, KafkaConnection*
         context.sealed.oldest = copy
     context.sealed.newest = copy
     context.sealed.num += 1
-    context.kept_total += room_of(copy)
+    context.kept_total += bytes_of(copy)
     return True
 
 
@@ -81,6 +67,6 @@ cdef void free_sealed(Context* context, Connection* connection) noexcept nogil:
     else:
         context.sealed.newest = connection.older
     context.sealed.num -= 1
-    context.kept_total -= room_of(connection)
+    context.kept_total -= bytes_of(connection)
     free(connection.events)
     free(connection)

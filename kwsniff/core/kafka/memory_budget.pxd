@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from kwsniff.core.capture.packets cimport Segment
 from kwsniff.core.kafka.kafka_connection cimport Context, KafkaConnection, OrphanResponse
-from kwsniff.core.tcp.connections cimport Streams, connections_bytes
+from kwsniff.core.tcp.stream_table cimport Streams, connections_bytes
 from kwsniff.core.wire.tape cimport Cell
 
 cdef enum:

@@ -18,7 +18,8 @@ from kwsniff.core.declared cimport ANOMALY_MEMORY_LIMIT
 from kwsniff.core.kafka.kafka_connection cimport Shared
 from kwsniff.core.kafka.row_sink cimport write_anomaly
 from kwsniff.core.limits cimport Limits
-from kwsniff.core.tcp.connections cimport Arrival, Streams, connections_bytes
+from kwsniff.core.tcp.arrivals cimport Arrival
+from kwsniff.core.tcp.stream_table cimport Streams, connections_bytes
 from kwsniff.core.tcp.streams cimport evict_one
 from kwsniff.core.wire.engine cimport free_tape
 from kwsniff.core.wire.facts cimport free_facts

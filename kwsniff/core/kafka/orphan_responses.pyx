@@ -26,7 +26,10 @@ from kwsniff.core.kafka.unanswered cimport may_answer
 from kwsniff.core.bytes.span cimport keep, make_span
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_response_only
 from kwsniff.core.declared cimport *
-from kwsniff.core.tcp.connections cimport GAP_LOST, GAP_NOT_CAPTURED, Direction
+from kwsniff.core.tcp.arrivals cimport GAP_LOST, GAP_NOT_CAPTURED
+from kwsniff.core.tcp.parts cimport sequence_of, traffic_of
+from kwsniff.core.tcp.send_sequence cimport SendSequence
+from kwsniff.core.tcp.traffic cimport Traffic
 
 cdef enum:
     MIN_UNEXPECTED = 3          # responses in a row that confirm each other
@@ -38,7 +41,7 @@ cdef bint park(Context* context, KafkaConnection* kafka, Frame* frame, int32_t c
     cdef int32_t step = <int32_t>(<uint32_t>correlation_id - <uint32_t>kafka.last_unexpected)
     kafka.num_unexpected = kafka.num_unexpected + 1 if kafka.num_unexpected and 1 <= step <= 16 else 1
     kafka.last_unexpected = correlation_id
-    if kafka.num_unexpected >= MIN_UNEXPECTED and kafka.connection.direction[kafka.client].bytes == 0:
+    if kafka.num_unexpected >= MIN_UNEXPECTED and traffic_of(kafka.connection, kafka.client).bytes == 0:
         confirm(kafka)         # nothing but answers was captured, and they count up
     while kafka.num_orphans and (kafka.num_orphans >= context.limits.orphan_responses
                                  or kafka.orphan_bytes + <int64_t>frame.bytes.num > context.limits.orphan_bytes
@@ -117,10 +120,11 @@ cdef void give_up_orphans(Context* context, KafkaConnection* kafka, int number) 
 cdef int why_unexpected(KafkaConnection* kafka) noexcept nogil:
     """Why the request of a response was not seen."""
     cdef Framing* asks = &kafka.framing[kafka.client]
-    cdef Direction* own = &kafka.connection.direction[kafka.client]
-    if own.packets == 0:
+    cdef SendSequence* own = sequence_of(kafka.connection, kafka.client)
+    cdef Traffic* traffic = traffic_of(kafka.connection, kafka.client)
+    if traffic.packets == 0:
         return REASON_ONE_DIRECTION
-    if own.bytes == 0 and own.acked_known and own.acked != own.acked_from:
+    if traffic.bytes == 0 and own.acked_known and own.acked != own.acked_from:
         return REASON_SEGMENT_NOT_CAPTURED      # more and more was acknowledged, and nothing of it is here
     if asks.gaps:
         # What was answered had arrived.

@@ -4,7 +4,8 @@ from libc.stdint cimport int64_t
 from kwsniff.core.kafka.kafka_connection cimport Context, KafkaConnection
 from kwsniff.core.kafka.frames cimport FRAMING_LOST, feed_framing
 from kwsniff.core.bytes.span cimport Span
-from kwsniff.core.tcp.connections cimport Arrival, Connection
+from kwsniff.core.tcp.arrivals cimport Arrival
+from kwsniff.core.tcp.connection cimport Connection
 from kwsniff.core.tls.hello cimport HELLO_COMES
 from kwsniff.core.tls.record_layer cimport count_records
 

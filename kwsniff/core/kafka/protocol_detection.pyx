@@ -28,8 +28,10 @@ from kwsniff.core.kafka.proxy_headers cimport (
 from kwsniff.core.kafka.programs cimport MIN_TRIAL, has_few_behind, read_message
 from kwsniff.core.kafka.protocol_heuristics cimport *
 from kwsniff.core.kafka.row_sink cimport write_anomaly
+from kwsniff.core.tcp.parts cimport traffic_of
 from kwsniff.core.tcp.addresses cimport format_address
-from kwsniff.core.tcp.connections cimport Arrival, Connection, GAP_PASSED_OVER
+from kwsniff.core.tcp.arrivals cimport GAP_PASSED_OVER, Arrival
+from kwsniff.core.tcp.connection cimport Connection
 from kwsniff.core.wire.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
 from kwsniff.core.tls.hello cimport HelloSide, end_hello, hello_bytes, make_hello, take_hello
 from kwsniff.core.tls.decryption cimport make_tls, take_cipher
@@ -375,7 +377,7 @@ cdef void look_midway(Context* context, KafkaConnection* kafka, int direction, A
                       Span data) noexcept nogil:
     """A connection without a handshake whose first bytes said nothing: a request may begin with a later segment."""
     cdef Framing* framing = &kafka.framing[direction]
-    cdef bint alone = kafka.connection.direction[1 - direction].bytes == 0
+    cdef bint alone = traffic_of(kafka.connection, 1 - direction).bytes == 0
     cdef int look = look_at_request(&context.apis, data, context.limits.frame_bytes)
     if (look == LOOK_YES and look_twice(context, data) == LOOK_YES
             or look == LOOK_ODD and look_closely(context, data) == LOOK_YES):

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 from kwsniff.core.kafka.kafka_connection cimport Context, KafkaConnection
 from kwsniff.core.kafka.frames cimport Framing
 from kwsniff.core.bytes.span cimport Span
-from kwsniff.core.tcp.connections cimport Arrival
+from kwsniff.core.tcp.arrivals cimport Arrival
 
 cdef enum Carrier:
     CARRIER_NONE = 0

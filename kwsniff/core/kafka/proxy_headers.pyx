@@ -27,7 +27,7 @@ from kwsniff.core.kafka.frames cimport EARLY, FRAMING_START, Framing
 from kwsniff.core.kafka.protocol_heuristics cimport measure_proxy_header, read_proxy_header
 from kwsniff.core.bytes.buffer cimport append, contents
 from kwsniff.core.bytes.span cimport Span, be16, drop, keep, make_span, u8
-from kwsniff.core.tcp.connections cimport Arrival
+from kwsniff.core.tcp.arrivals cimport Arrival
 
 cdef enum:
     MORE = 0                # lengths of a piece that is not whole,

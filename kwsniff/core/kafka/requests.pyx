@@ -31,7 +31,7 @@ from kwsniff.core.kafka.memory_budget cimport learned_bytes
 from kwsniff.core.kafka.request_facts cimport keep_facts, learn_principal
 from kwsniff.core.kafka.fetch_sessions cimport follow_asked
 from kwsniff.core.kafka.responses cimport answer_from_orphans
-from kwsniff.core.tcp.connections cimport GAP_CUT
+from kwsniff.core.tcp.arrivals cimport GAP_CUT
 from kwsniff.core.wire.tape cimport ENGINE_BYTES_LEFT_OVER, ENGINE_OK, EngineStop
 from kwsniff.core.declared cimport *
 

@@ -32,7 +32,7 @@ from kwsniff.core.kafka.row_sink cimport write_anomaly, write_batches, write_err
 from kwsniff.core.kafka.head_of_line cimport note_served
 from kwsniff.core.kafka.unanswered cimport may_be_later_one, may_be_missed, was_received, why_missed
 from kwsniff.core.kafka.programs cimport MIN_TRIAL, has_few_behind, read_message, run
-from kwsniff.core.tcp.connections cimport GAP_CUT
+from kwsniff.core.tcp.arrivals cimport GAP_CUT
 from kwsniff.core.kafka.fetch_sessions cimport follow_answered
 from kwsniff.core.wire.tape cimport (
     ENGINE_BYTES_LEFT_OVER, ENGINE_NULL_NOT_ALLOWED, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop,

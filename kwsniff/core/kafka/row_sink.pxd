@@ -7,7 +7,9 @@ from libc.stdint cimport int32_t, int64_t
 
 from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection, Program
 from kwsniff.core.kafka.frames cimport Frame
-from kwsniff.core.tcp.connections cimport Arrival, Connection, TcpEvent
+from kwsniff.core.tcp.arrivals cimport Arrival
+from kwsniff.core.tcp.connection cimport Connection
+from kwsniff.core.tcp.events cimport TcpEvent
 from kwsniff.core.wire.facts cimport Facts
 
 

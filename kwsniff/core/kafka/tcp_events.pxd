@@ -1,7 +1,8 @@
 # cython: language_level=3
 from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection
 from kwsniff.core.kafka.frames cimport Frame
-from kwsniff.core.tcp.connections cimport Connection, TcpEvent
+from kwsniff.core.tcp.connection cimport Connection
+from kwsniff.core.tcp.events cimport TcpEvent
 
 cdef void take_event(void* opaque, Connection* connection, TcpEvent* event) noexcept nogil
 cdef void settle_events(Context* context, KafkaConnection* kafka, Call* call, Frame* response) noexcept nogil

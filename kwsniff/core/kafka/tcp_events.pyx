@@ -19,7 +19,8 @@ from kwsniff.core.declared cimport ANOMALY_TCP_EVENTS_LIMIT, TCP_EVENT_SYN_AGAIN
 from kwsniff.core.kafka.kafka_connection cimport SPOKEN, Call, Context, KafkaConnection, Spoken, waiting_call
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_event
-from kwsniff.core.tcp.connections cimport EVENTS, Connection, TcpEvent
+from kwsniff.core.tcp.connection cimport Connection
+from kwsniff.core.tcp.events cimport EVENTS, TcpEvent
 
 cdef enum:
     WAITING_LOOKED_AT = 64

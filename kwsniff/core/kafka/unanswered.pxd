@@ -23,9 +23,12 @@ from libc.stdint cimport int64_t, uint32_t
 from kwsniff.core.declared cimport ENDING_RESET, REASON_LIMIT_REACHED, REASON_SEGMENT_LOST, REASON_SEGMENT_NOT_CAPTURED
 from kwsniff.core.kafka.kafka_connection cimport Call, KafkaConnection, why_missing
 from kwsniff.core.kafka.frames cimport FRAMING_IN_STEP, FRAMING_LOST, Frame, Framing
-from kwsniff.core.tcp.connections cimport GAP_NOT_CAPTURED, Connection, Direction
-from kwsniff.core.tcp.progress cimport furthest
+from kwsniff.core.tcp.arrivals cimport GAP_NOT_CAPTURED
+from kwsniff.core.tcp.connection cimport Connection
+from kwsniff.core.tcp.lifecycle cimport Reset
+from kwsniff.core.tcp.parts cimport furthest_of, reset_of, sequence_of
 from kwsniff.core.tcp.segments cimport distance
+from kwsniff.core.tcp.send_sequence cimport SendSequence
 from kwsniff.core.tls.tls_state cimport SIDE_SEALED, TlsSide
 
 cdef enum:
@@ -37,18 +40,20 @@ cdef inline int64_t answer_from(Call* call) noexcept nogil:
     return call.last.acked if call.ended else call.first.acked
 
 
-cdef inline uint32_t first_number(Direction* own) noexcept nogil:
+cdef inline uint32_t first_number(Connection* connection, int direction) noexcept nogil:
     """Of the first byte that was seen of a stream; if none was, that behind all that is known of it."""
+    cdef SendSequence* own = sequence_of(connection, direction)
     cdef uint32_t number
     if own.known:
         return own.first_seq
-    number = furthest(own)
+    number = furthest_of(connection, direction)
     return own.fin_seq if own.fin and number == own.fin_seq + 1 else number
 
 
-cdef inline bint begins_whole(Direction* own) noexcept nogil:
+cdef inline bint begins_whole(Connection* connection, int direction) noexcept nogil:
     """Whether nothing can be missing in front of what was seen first."""
-    return own.syn or own.acked_known and distance(first_number(own), own.acked_from) <= 0
+    cdef SendSequence* own = sequence_of(connection, direction)
+    return own.syn or own.acked_known and distance(first_number(connection, direction), own.acked_from) <= 0
 
 
 cdef inline bint is_sealed_hole(TlsSide* side, Framing* answers, Call* call) noexcept nogil:
@@ -66,7 +71,7 @@ cdef inline bint is_holed(KafkaConnection* kafka, Call* call) noexcept nogil:
     if kafka.decrypted and is_sealed_hole(&kafka.tls.side[1 - kafka.client], answers, call):
         return True
     return (answers.state == FRAMING_LOST
-            and answer_from(call) < kafka.connection.direction[1 - kafka.client].offset)
+            and answer_from(call) < sequence_of(kafka.connection, 1 - kafka.client).offset)
 
 
 cdef inline bint is_under_way(KafkaConnection* kafka, Call* call) noexcept nogil:
@@ -76,7 +81,7 @@ cdef inline bint is_under_way(KafkaConnection* kafka, Call* call) noexcept nogil
     if kafka.decrypted and kafka.tls.side[1 - kafka.client].kept.len:
         return True
     return answers.torn or (answers.state == FRAMING_IN_STEP and answers.have and answers.gaps
-                            and answer_from(call) < kafka.connection.direction[1 - kafka.client].offset)
+                            and answer_from(call) < sequence_of(kafka.connection, 1 - kafka.client).offset)
 
 
 cdef inline bint is_given_up(KafkaConnection* kafka, Call* call) noexcept nogil:
@@ -88,27 +93,28 @@ cdef inline bint may_be_missed(KafkaConnection* kafka, Call* call) noexcept nogi
     """Whether the answer may have come without being seen, in front of the frame that is read."""
     if is_holed(kafka, call) or is_given_up(kafka, call):
         return True
-    return answer_from(call) < 0 and not begins_whole(&kafka.connection.direction[1 - kafka.client])
+    return answer_from(call) < 0 and not begins_whole(kafka.connection, 1 - kafka.client)
 
 
 cdef inline bint resets_unseen(Connection* connection, int broker) noexcept nogil:
     """Whether the reset that ended the connection shows that the broker had said more than is here."""
-    cdef Direction* own = &connection.direction[broker]
+    cdef SendSequence* own = sequence_of(connection, broker)
+    cdef Reset* reset = reset_of(connection)
     if connection.end != ENDING_RESET or connection.refused:
         return False
     if own.goes_on_unseen:
         return True
-    if connection.reset_sender != broker:
-        return connection.reset_answers_unseen
+    if reset.sender != broker:
+        return reset.answers_unseen
     if own.known:
-        return distance(connection.reset_seq, own.next_seq) > own.fin
-    return own.acked_known and distance(connection.reset_seq, own.acked_from) > own.fin
+        return distance(reset.seq, own.next_seq) > own.fin
+    return own.acked_known and distance(reset.seq, own.acked_from) > own.fin
 
 
 cdef inline int why_missed(KafkaConnection* kafka, Call* call) noexcept nogil:
     """The reason of a call whose answer may have been missed; some holes have no proof that they ever arrived."""
     cdef Framing* answers = &kafka.framing[1 - kafka.client]
-    cdef Direction* own = &kafka.connection.direction[1 - kafka.client]
+    cdef SendSequence* own = sequence_of(kafka.connection, 1 - kafka.client)
     if is_holed(kafka, call) or is_under_way(kafka, call):
         if answers.gap_cause == GAP_NOT_CAPTURED and answers.lost_end > answer_from(call):
             return REASON_SEGMENT_LOST
@@ -116,7 +122,7 @@ cdef inline int why_missed(KafkaConnection* kafka, Call* call) noexcept nogil:
     if is_given_up(kafka, call):
         return REASON_LIMIT_REACHED
     if (answer_from(call) < 0 and own.acked_known and distance(own.acked, own.acked_from) > 0
-            and distance(own.acked, first_number(own)) >= 0):
+            and distance(own.acked, first_number(kafka.connection, 1 - kafka.client)) >= 0):
         return REASON_SEGMENT_NOT_CAPTURED
     return REASON_SEGMENT_LOST
 

@@ -13,7 +13,7 @@ from libc.stdint cimport int64_t
 from kwsniff.core.declared cimport (
     CAPTURE_POINT_BETWEEN, CAPTURE_POINT_BROKER, CAPTURE_POINT_CLIENT, CAPTURE_POINT_SAME_MACHINE, CAPTURE_POINT_UNKNOWN,
 )
-from kwsniff.core.tcp.connections cimport Direction
+from kwsniff.core.tcp.round_trips cimport RoundTrips
 
 cdef enum:
     ENOUGH_TRIPS = 3            # acknowledgements that tell a round trip; a handshake is as good
@@ -28,16 +28,16 @@ cdef extern from *:
     const int64_t SAME_MACHINE      # round trips below: no network
 
 
-cdef inline bint is_told(Direction* own) noexcept nogil:
+cdef inline bint is_told(RoundTrips* own) noexcept nogil:
     return own.floor > 0 or own.num_near >= ENOUGH_TRIPS
 
 
-cdef inline int64_t smallest_trip(Direction* own) noexcept nogil:
+cdef inline int64_t smallest_trip(RoundTrips* own) noexcept nogil:
     cdef int64_t near = near_trip(own)
     return own.floor if 0 < own.floor < near else near
 
 
-cdef int find_capture_point(Direction* asks, Direction* answers) noexcept nogil:
+cdef int find_capture_point(RoundTrips* asks, RoundTrips* answers) noexcept nogil:
     """Where the capture looks to have been taken, from the round trips to either side."""
     cdef int64_t client, broker
     if not is_told(asks) or not is_told(answers):
@@ -51,7 +51,7 @@ cdef int find_capture_point(Direction* asks, Direction* answers) noexcept nogil:
     return CAPTURE_POINT_BROKER if broker < client // 4 else CAPTURE_POINT_BETWEEN
 
 
-cdef int64_t way_to_broker(Direction* asks, Direction* answers) noexcept nogil:
+cdef int64_t way_to_broker(RoundTrips* asks, RoundTrips* answers) noexcept nogil:
     """The round trip from the capture to the broker as of now; 0 where it is unknown, and at the broker."""
     cdef int64_t way
     cdef int capture_point = find_capture_point(asks, answers)

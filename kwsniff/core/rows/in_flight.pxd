@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t
 
 from kwsniff.core.kafka.kafka_connection cimport Context
-from kwsniff.core.tcp.connections cimport Connection
+from kwsniff.core.tcp.connection cimport Connection
 
 cdef tuple count_waits(Connection* oldest)
 cdef list list_waits(Context* context, Connection* oldest, int64_t before, frozenset always, int64_t most)

@@ -23,7 +23,8 @@ from kwsniff.core.kafka.request_texts cimport kept_text, next_topic
 from kwsniff.core.kafka.unanswered cimport is_under_way, may_be_missed
 from kwsniff.core.bytes.span cimport Span, make_span
 from kwsniff.core.rows.rows cimport write_uuid
-from kwsniff.core.tcp.connections cimport Connection
+from kwsniff.core.tcp.parts cimport reset_of, traffic_of
+from kwsniff.core.tcp.connection cimport Connection
 from kwsniff.core.wire.topic_ids cimport find_topic
 
 
@@ -63,7 +64,7 @@ cdef list list_waits(Context* context, Connection* oldest, int64_t before, froze
     cdef bint was_reset
     while connection != NULL and <int64_t>len(rows) < most:
         kafka = <KafkaConnection*>connection.kafka
-        was_reset = connection.reset_by >= 0
+        was_reset = reset_of(connection).by >= 0
         connection = connection.newer
         # After a reset nothing is owed, until it is taken back.
         if kafka == NULL or not kafka.confirmed or kafka.client < 0 or was_reset:
@@ -87,7 +88,7 @@ cdef list list_waits(Context* context, Connection* oldest, int64_t before, froze
 cdef inline bint may_have_passed(KafkaConnection* kafka, Call* call) noexcept nogil:
     """Nothing of the broker is seen, or bytes of it are missing since the call was asked."""
     cdef int broker = 1 - kafka.client
-    return (kafka.connection.direction[broker].packets == 0 or may_be_missed(kafka, call)
+    return (traffic_of(kafka.connection, broker).packets == 0 or may_be_missed(kafka, call)
             or is_under_way(kafka, call))
 
 

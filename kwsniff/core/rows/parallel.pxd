@@ -1,6 +1,6 @@
 # cython: language_level=3
 from kwsniff.core.kafka.kafka_connection cimport Context
-from kwsniff.core.tcp.connections cimport Streams
+from kwsniff.core.tcp.stream_table cimport Streams
 from kwsniff.core.wire.topic_ids cimport TopicIds
 
 cdef tuple tell_shares(Streams* streams, Context* context)

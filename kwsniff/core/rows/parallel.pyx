@@ -19,7 +19,7 @@ from kwsniff.core.kafka.memory_budget cimport note_shared
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.bytes.span cimport Span, make_span
 from kwsniff.core.rows.rows cimport write_uuid
-from kwsniff.core.tcp.connections cimport Streams
+from kwsniff.core.tcp.stream_table cimport Streams
 from kwsniff.core.wire.topic_ids cimport TopicEntry, TopicIds, find_topic
 
 

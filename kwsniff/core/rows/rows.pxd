@@ -7,7 +7,8 @@ from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.bytes.buffer cimport Buffer, contents
 from kwsniff.core.bytes.span cimport Span, make_span
-from kwsniff.core.tcp.connections cimport Arrival, Connection
+from kwsniff.core.tcp.arrivals cimport Arrival
+from kwsniff.core.tcp.connection cimport Connection
 
 cdef void put_endpoints(Context* context, Table* table, KafkaConnection* kafka, int client_address, int client_port,
                         int broker_address, int broker_port) noexcept nogil

@@ -24,7 +24,8 @@ from kwsniff.core.kafka.apis cimport ApiRange, find_api
 from kwsniff.core.bytes.known cimport Known
 from kwsniff.core.bytes.span cimport Span, be16, drop, keep, make_span, same_bytes, wipe
 from kwsniff.core.capture.packets cimport NO_TIME
-from kwsniff.core.tcp.connections cimport Arrival, Connection
+from kwsniff.core.tcp.arrivals cimport Arrival
+from kwsniff.core.tcp.connection cimport Connection
 from kwsniff.core.rows.bodies cimport write_detail
 from kwsniff.core.wire.topic_ids cimport await_topic, find_topic
 from kwsniff.core.declared cimport *

@@ -45,7 +45,8 @@ from kwsniff.core.declared cimport *
 from kwsniff.core.kafka.apis cimport ApiRange, find_api
 from kwsniff.core.kafka.head_of_line cimport note_served
 from kwsniff.core.rows.capture_point cimport near_trip, find_capture_point, way_to_broker
-from kwsniff.core.tcp.connections cimport AGAIN, PASSED, Again, Direction, Passed
+from kwsniff.core.tcp.parts cimport handshake_of, round_trips_of, traffic_of
+from kwsniff.core.tcp.round_trips cimport AGAIN, PASSED, Again, Passed, RoundTrips
 
 cdef enum:
     READ_COMMITTED = 1
@@ -106,8 +107,8 @@ cdef inline int64_t within(int64_t value, int64_t least, int64_t most) noexcept 
 
 cdef Parts split(Context* context, KafkaConnection* kafka, Call* call, Frame* response, Facts* facts) noexcept nogil:
     cdef Parts parts
-    cdef Direction* asks = &kafka.connection.direction[kafka.client]
-    cdef Direction* answers = &kafka.connection.direction[1 - kafka.client]
+    cdef RoundTrips* asks = round_trips_of(kafka.connection, kafka.client)
+    cdef RoundTrips* answers = round_trips_of(kafka.connection, 1 - kafka.client)
     cdef int64_t sent = within(call.last.ready, call.first.time, response.last.ready)
     cdef int64_t answered = within(response.first.ready, sent, response.last.ready)
     cdef int64_t done, arrived, way, turn, lost
@@ -126,7 +127,7 @@ cdef Parts split(Context* context, KafkaConnection* kafka, Call* call, Frame* re
     arrived = arrived_again(asks, call, sent, done, way)
     # What came with lost packets first is not known.
     if response.first.mended == call.last.mended_back:
-        way = way_at_the_time(asks, answers, call, arrived, done, way)
+        way = way_at_the_time(kafka, asks, answers, call, arrived, done, way)
     way = at_most(way, done - arrived)
     if had_left(context, kafka, call, response, facts, done, way):
         done = at_most(done, arrived + way + LOCAL)
@@ -259,7 +260,7 @@ cdef void find_front(Parts* parts, KafkaConnection* kafka, int64_t arrived) noex
 
 # -- the network ------------------------------------------------------------------------------------------------
 
-cdef int64_t arrived_again(Direction* asks, Call* call, int64_t sent, int64_t done, int64_t way) noexcept nogil:
+cdef int64_t arrived_again(RoundTrips* asks, Call* call, int64_t sent, int64_t done, int64_t way) noexcept nogil:
     """When the last copy of the request passed the capture: later than `sent` if it, or what came before it, was lost."""
     cdef int64_t i, arrived = sent
     cdef Again* again
@@ -271,7 +272,7 @@ cdef int64_t arrived_again(Direction* asks, Call* call, int64_t sent, int64_t do
     return arrived
 
 
-cdef int64_t way_at_the_time(Direction* asks, Direction* answers, Call* call, int64_t arrived, int64_t done,
+cdef int64_t way_at_the_time(KafkaConnection* kafka, RoundTrips* asks, RoundTrips* answers, Call* call, int64_t arrived, int64_t done,
                              int64_t way) noexcept nogil:
     """The round trip of the request that `arrived` here: `way`, or more where no receiver holds an acknowledgement up that
     long. A call that waits on purpose may have lost its acknowledgement in all that time: the answer's tells nothing."""
@@ -281,7 +282,7 @@ cdef int64_t way_at_the_time(Direction* asks, Direction* answers, Call* call, in
     cdef int64_t most = at_least(SILENCE, way + (near_trip(answers) if answers.num_near else 0) + 2 * LATE)
     if took <= way + LATE or took <= way + most and arrived >= asks.loaded_until:
         return way
-    if asks.missing or answers.missing:
+    if traffic_of(kafka.connection, 0).missing or traffic_of(kafka.connection, 1).missing:
         return way                      # the capture may have lost the acknowledgement, too
     acked, capture_point = acked_at(asks, call.last.end), find_capture_point(asks, answers)
     if acked == NO_TIME or capture_point == CAPTURE_POINT_BROKER or capture_point == CAPTURE_POINT_SAME_MACHINE or was_repeated(asks, call):
@@ -296,7 +297,7 @@ cdef int64_t way_at_the_time(Direction* asks, Direction* answers, Call* call, in
     return at_most(took, at_least(done - arrived - LOCAL, way))
 
 
-cdef inline bint was_repeated(Direction* asks, Call* call) noexcept nogil:
+cdef inline bint was_repeated(RoundTrips* asks, Call* call) noexcept nogil:
     """Whether the request was sent again: which copy an acknowledgement is for is not known (RFC 6298 3)."""
     cdef int64_t i
     for i in range(at_most(asks.num_again, AGAIN)):
@@ -305,7 +306,7 @@ cdef inline bint was_repeated(Direction* asks, Call* call) noexcept nogil:
     return False
 
 
-cdef inline int64_t acked_at(Direction* asks, int64_t end) noexcept nogil:
+cdef inline int64_t acked_at(RoundTrips* asks, int64_t end) noexcept nogil:
     """When the bytes before this position of the stream were first acknowledged; NO_TIME: not known."""
     cdef int64_t i
     cdef Passed* passed
@@ -329,7 +330,7 @@ cdef inline bint had_left(Context* context, KafkaConnection* kafka, Call* call, 
     return next.ended and next.last.ready != NO_TIME and way <= noticed - next.last.ready <= way + SHORT
 
 
-cdef int64_t repaired(Direction* own, int64_t since, int64_t until) noexcept nogil:
+cdef int64_t repaired(RoundTrips* own, int64_t since, int64_t until) noexcept nogil:
     """What segments that this direction sent again took of that time."""
     cdef int64_t i, took = 0
     cdef Again* again
@@ -346,6 +347,7 @@ cdef void write_latency(Context* context, KafkaConnection* kafka, Call* call, Fr
     """A row for a call of which both messages' first and last packets are known, with times that run forward."""
     cdef Table* table = &context.tables[<int>TABLE_LATENCIES]
     cdef Parts parts
+    cdef int64_t round_trip
     if (not call.ended or not response.ended or call.first.time == NO_TIME or call.last.time == NO_TIME
             or response.first.time == NO_TIME or response.last.time == NO_TIME
             or response.last.ready < call.first.time):
@@ -371,8 +373,9 @@ cdef void write_latency(Context* context, KafkaConnection* kafka, Call* call, Fr
     else:
         put_null(table, LATENCIES_QUEUED_BEHIND)
         put_null(table, LATENCIES_QUEUED_BEHIND_WAIT)
-    if kafka.connection.round_trip >= 0:
-        put_int64(table, LATENCIES_ROUND_TRIP_NS, kafka.connection.round_trip)
+    round_trip = handshake_of(kafka.connection).round_trip
+    if round_trip >= 0:
+        put_int64(table, LATENCIES_ROUND_TRIP_NS, round_trip)
     else:
         put_null(table, LATENCIES_ROUND_TRIP_NS)
     put_int32(table, LATENCIES_RETRANSMISSIONS,

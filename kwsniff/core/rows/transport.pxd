@@ -2,7 +2,8 @@
 from libc.stdint cimport int64_t
 
 from kwsniff.core.kafka.kafka_connection cimport Context, KafkaConnection
-from kwsniff.core.tcp.connections cimport Connection, TcpEvent
+from kwsniff.core.tcp.connection cimport Connection
+from kwsniff.core.tcp.events cimport TcpEvent
 
 cdef void write_connection(Context* context, Connection* connection, KafkaConnection* kafka) noexcept nogil
 cdef void write_event(Context* context, Connection* connection, KafkaConnection* kafka, TcpEvent* event,

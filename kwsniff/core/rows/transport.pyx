@@ -24,8 +24,15 @@ from kwsniff.core.bytes.span cimport Span, make_span
 from kwsniff.core.rows.rows cimport capture_name, known_text, put_capture, put_endpoints, put_known, put_time
 from kwsniff.core.rows.capture_point cimport find_capture_point
 from kwsniff.core.tcp.addresses cimport format_address
-from kwsniff.core.tcp.connections cimport Connection, Direction, ResetMarks, TcpEvent
+from kwsniff.core.tcp.connection cimport Connection
+from kwsniff.core.tcp.events cimport TcpEvent
+from kwsniff.core.tcp.lifecycle cimport Closing, Handshake, IcmpError, Reset, ResetMarks
+from kwsniff.core.tcp.parts cimport (
+    closing_of, handshake_of, icmp_error_of, reset_of, round_trips_of, sequence_of, traffic_of,
+)
 from kwsniff.core.tcp.segments cimport distance
+from kwsniff.core.tcp.send_sequence cimport SendSequence
+from kwsniff.core.tcp.traffic cimport Traffic
 from kwsniff.core.tls.hello cimport Hello, cipher_text, version_text
 from kwsniff.core.tls.hello_texts cimport name_alert
 from kwsniff.core.tls.outcome cimport ENCRYPTED_ALERT, alert_in_handshake, client_certificate, how_far
@@ -52,8 +59,6 @@ cdef void write_connection(Context* context, Connection* connection, KafkaConnec
     """`kafka` is NULL for a connection that carried no payload."""
     cdef Table* table = &context.tables[<int>TABLE_CONNECTIONS]
     cdef KafkaConnection bare
-    cdef Direction* asks
-    cdef Direction* answers
     cdef int client
     if kafka == NULL:
         describe_silent(connection, &bare)
@@ -61,8 +66,6 @@ cdef void write_connection(Context* context, Connection* connection, KafkaConnec
     if not begin_row(table):
         return
     client = called_client(kafka)
-    asks = &connection.direction[client]
-    answers = &connection.direction[1 - client]
     put_int64(table, CONNECTIONS_CONNECTION_ID, connection.id)
     put_capture(context, table, CONNECTIONS_CAPTURE, connection.capture)
     put_endpoints(context, table, kafka, CONNECTIONS_CLIENT_ADDRESS, CONNECTIONS_CLIENT_PORT, CONNECTIONS_BROKER_ADDRESS, CONNECTIONS_BROKER_PORT)
@@ -73,16 +76,17 @@ cdef void write_connection(Context* context, Connection* connection, KafkaConnec
     put_int64(table, CONNECTIONS_FIRST_FRAME, connection.first_frame)
     put_int64(table, CONNECTIONS_LAST_FRAME, connection.last_frame)
     put_bool(table, CONNECTIONS_HANDSHAKE, connection.opener >= 0)
-    put_known(table, CONNECTIONS_ROUND_TRIP_NS, connection.round_trip >= 0, connection.round_trip)
-    put_traffic(table, asks, answers)
-    put_losses(table, asks, answers)
+    put_known(table, CONNECTIONS_ROUND_TRIP_NS, handshake_of(connection).round_trip >= 0, handshake_of(connection).round_trip)
+    put_traffic(table, connection, client)
+    put_losses(table, connection, client)
     put_int64(table, CONNECTIONS_CALLS, kafka.num_calls)
     put_string(table, CONNECTIONS_CLIENT_ID, known_text(&kafka.client_id))
     put_string(table, CONNECTIONS_CLIENT_SOFTWARE_NAME, known_text(&kafka.software_name))
     put_string(table, CONNECTIONS_CLIENT_SOFTWARE_VERSION, known_text(&kafka.software_version))
     put_string(table, CONNECTIONS_SASL_MECHANISM, known_text(&kafka.sasl_mechanism))
     put_enum(table, CONNECTIONS_ENDING, connection.end)
-    put_enum(table, CONNECTIONS_CAPTURE_POINT, find_capture_point(asks, answers))
+    put_enum(table, CONNECTIONS_CAPTURE_POINT,
+              find_capture_point(round_trips_of(connection, client), round_trips_of(connection, 1 - client)))
     put_string(table, CONNECTIONS_PRINCIPAL, known_text(&kafka.principal))
     if kafka.caller == CALLER_UNKNOWN:
         put_null(table, CONNECTIONS_CALLER)
@@ -99,32 +103,40 @@ cdef void write_connection(Context* context, Connection* connection, KafkaConnec
     put_null(table, CONNECTIONS_TWIN_OF)
     put_null(table, CONNECTIONS_TWIN_DELAY_NS)
     put_proxied(table, kafka)
-    put_marks(table, kafka, asks, answers)
+    put_marks(table, kafka, sequence_of(connection, client), sequence_of(connection, 1 - client))
     put_reset(table, connection, kafka)
     put_icmp_error(table, connection)
     put_bool(table, CONNECTIONS_PORT_NAMED, is_forced(context, connection.port[1 - client]))
     end_row(table)
 
 
-cdef void put_losses(Table* table, Direction* asks, Direction* answers) noexcept nogil:
+cdef void put_losses(Table* table, Connection* connection, int client) noexcept nogil:
     """What never arrived, and what nothing proves the receipt of."""
+    cdef Traffic* asks = traffic_of(connection, client)
+    cdef Traffic* answers = traffic_of(connection, 1 - client)
+    cdef SendSequence* asked = sequence_of(connection, client)
+    cdef SendSequence* answered = sequence_of(connection, 1 - client)
     put_int64(table, CONNECTIONS_CLIENT_LOST_BYTES, asks.lost)
     put_int64(table, CONNECTIONS_BROKER_LOST_BYTES, answers.lost)
     put_int64(table, CONNECTIONS_CLIENT_LOST_BEFORE_BYTES, asks.lost_before)
     put_int64(table, CONNECTIONS_BROKER_LOST_BEFORE_BYTES, answers.lost_before)
-    put_known(table, CONNECTIONS_CLIENT_UNACKNOWLEDGED_BYTES, asks.acked_known, unacknowledged(asks))
-    put_known(table, CONNECTIONS_BROKER_UNACKNOWLEDGED_BYTES, answers.acked_known, unacknowledged(answers))
+    put_known(table, CONNECTIONS_CLIENT_UNACKNOWLEDGED_BYTES, asked.acked_known, unacknowledged(asked))
+    put_known(table, CONNECTIONS_BROKER_UNACKNOWLEDGED_BYTES, answered.acked_known, unacknowledged(answered))
     put_int64(table, CONNECTIONS_CLIENT_LARGEST_ACKNOWLEDGED, asks.largest)
     put_int64(table, CONNECTIONS_BROKER_LARGEST_ACKNOWLEDGED, answers.largest)
 
 
-cdef inline int64_t unacknowledged(Direction* own) noexcept nogil:
+cdef inline int64_t unacknowledged(SendSequence* own) noexcept nogil:
     cdef int32_t left = distance(own.next_seq, own.acked) if own.known else 0
     return left if left > 0 else 0
 
 
-cdef void put_traffic(Table* table, Direction* asks, Direction* answers) noexcept nogil:
+cdef void put_traffic(Table* table, Connection* connection, int client) noexcept nogil:
     """What both directions carried, and how."""
+    cdef Traffic* asks = traffic_of(connection, client)
+    cdef Traffic* answers = traffic_of(connection, 1 - client)
+    cdef int64_t to_client = round_trips_of(connection, 1 - client).smallest
+    cdef int64_t to_broker = round_trips_of(connection, client).smallest
     put_int64(table, CONNECTIONS_CLIENT_BYTES, asks.bytes)
     put_int64(table, CONNECTIONS_BROKER_BYTES, answers.bytes)
     put_int64(table, CONNECTIONS_CLIENT_PACKETS, asks.packets)
@@ -136,13 +148,13 @@ cdef void put_traffic(Table* table, Direction* asks, Direction* answers) noexcep
     put_int64(table, CONNECTIONS_CLIENT_MISSING_BYTES, asks.missing)
     put_int64(table, CONNECTIONS_BROKER_MISSING_BYTES, answers.missing)
     # The broker's segments are acknowledged by the client: their time is the way to the client and back.
-    put_known(table, CONNECTIONS_CLIENT_ROUND_TRIP_NS, answers.round_trip >= 0, answers.round_trip)
-    put_known(table, CONNECTIONS_BROKER_ROUND_TRIP_NS, asks.round_trip >= 0, asks.round_trip)
+    put_known(table, CONNECTIONS_CLIENT_ROUND_TRIP_NS, to_client >= 0, to_client)
+    put_known(table, CONNECTIONS_BROKER_ROUND_TRIP_NS, to_broker >= 0, to_broker)
     put_int64(table, CONNECTIONS_CLIENT_ZERO_WINDOW_NS, asks.zero_window)
     put_int64(table, CONNECTIONS_BROKER_ZERO_WINDOW_NS, answers.zero_window)
 
 
-cdef inline int64_t first_number(Direction* own) noexcept nogil:
+cdef inline int64_t first_number(SendSequence* own) noexcept nogil:
     """The SYN's, or the one that a SYN just before the capture would have had."""
     return own.isn if own.syn else <int64_t><uint32_t>(own.next_seq - <uint32_t>own.offset - 1)
 
@@ -156,7 +168,7 @@ cdef inline bint is_hashed(KafkaConnection* kafka) noexcept nogil:
     return asked > 0 and answered > 0 and (end == ENDING_FIN or end == ENDING_RESET)
 
 
-cdef void put_marks(Table* table, KafkaConnection* kafka, Direction* asks, Direction* answers) noexcept nogil:
+cdef void put_marks(Table* table, KafkaConnection* kafka, SendSequence* asks, SendSequence* answers) noexcept nogil:
     """What twins have in common."""
     put_known(table, CONNECTIONS_CLIENT_ISN, kafka.client >= 0 and (asks.syn or asks.known), first_number(asks))
     put_known(table, CONNECTIONS_BROKER_ISN, kafka.client >= 0 and (answers.syn or answers.known),
@@ -167,13 +179,14 @@ cdef void put_marks(Table* table, KafkaConnection* kafka, Direction* asks, Direc
 
 cdef void put_reset(Table* table, Connection* connection, KafkaConnection* kafka) noexcept nogil:
     """What tells whether the side sent it that it names."""
-    cdef ResetMarks* marks = &connection.reset_marks
-    cdef bint known = connection.end == ENDING_RESET and connection.reset_sender >= 0
+    cdef Reset* reset = reset_of(connection)
+    cdef ResetMarks* marks = &reset.marks
+    cdef bint known = connection.end == ENDING_RESET and reset.sender >= 0
     if not known or kafka.client < 0:
         put_null(table, CONNECTIONS_RESET_BY)
     else:
-        put_enum(table, CONNECTIONS_RESET_BY, 0 if connection.reset_sender == kafka.client else 1)
-    put_known(table, CONNECTIONS_RESET_FRAME, known, connection.reset_frame)
+        put_enum(table, CONNECTIONS_RESET_BY, 0 if reset.sender == kafka.client else 1)
+    put_known(table, CONNECTIONS_RESET_FRAME, known, reset.frame)
     if known:
         put_bool(table, CONNECTIONS_RESET_ACKNOWLEDGES, marks.acknowledges)
     else:
@@ -189,14 +202,15 @@ cdef void put_reset(Table* table, Connection* connection, KafkaConnection* kafka
 
 cdef void put_icmp_error(Table* table, Connection* connection) noexcept nogil:
     cdef uint8_t[48] text
-    cdef bint known = connection.icmp_error >= 0
+    cdef IcmpError* error = icmp_error_of(connection)
+    cdef bint known = error.kind >= 0
     if known:
-        put_enum(table, CONNECTIONS_ICMP_ERROR, connection.icmp_error)
+        put_enum(table, CONNECTIONS_ICMP_ERROR, error.kind)
     else:
         put_null(table, CONNECTIONS_ICMP_ERROR)
     put_string(table, CONNECTIONS_ICMP_FROM,
-               make_span(text, <size_t>format_address(connection.icmp_from, text)) if known else make_span(NULL, 0))
-    put_known(table, CONNECTIONS_ICMP_FRAME, known, connection.icmp_frame)
+               make_span(text, <size_t>format_address(error.source, text)) if known else make_span(NULL, 0))
+    put_known(table, CONNECTIONS_ICMP_FRAME, known, error.frame)
 
 
 cdef void put_encapsulation(Table* table, Connection* connection, KafkaConnection* kafka) noexcept nogil:
@@ -228,16 +242,18 @@ cdef inline void put_word(Table* table, int column, int number) noexcept nogil:
 
 
 cdef void put_closing(Table* table, Connection* connection, KafkaConnection* kafka) noexcept nogil:
-    if connection.closer < 0 or kafka.client < 0:
+    cdef Closing* closing = closing_of(connection)
+    cdef Handshake* handshake = handshake_of(connection)
+    if closing.closer < 0 or kafka.client < 0:
         put_null(table, CONNECTIONS_CLOSED_BY)
     else:
-        put_enum(table, CONNECTIONS_CLOSED_BY, 0 if connection.closer == kafka.client else 1)
-    put_known(table, CONNECTIONS_CLOSE_FRAME, connection.closer >= 0, connection.close_frame)
-    put_time(table, CONNECTIONS_CLOSE_TIME, connection.close_time if connection.closer >= 0 else NO_TIME)
+        put_enum(table, CONNECTIONS_CLOSED_BY, 0 if closing.closer == kafka.client else 1)
+    put_known(table, CONNECTIONS_CLOSE_FRAME, closing.closer >= 0, closing.close_frame)
+    put_time(table, CONNECTIONS_CLOSE_TIME, closing.close_time if closing.closer >= 0 else NO_TIME)
     put_bool(table, CONNECTIONS_REFUSED, connection.refused)
-    put_known(table, CONNECTIONS_SYN_RETRIES, connection.opener >= 0 and connection.direction[connection.opener].syn,
-              connection.syn_retries)
-    put_known(table, CONNECTIONS_CONNECT_NS, connection.connect_time >= 0, connection.connect_time)
+    put_known(table, CONNECTIONS_SYN_RETRIES, connection.opener >= 0 and sequence_of(connection, connection.opener).syn,
+              handshake.syn_retries)
+    put_known(table, CONNECTIONS_CONNECT_NS, handshake.connect_time >= 0, handshake.connect_time)
 
 
 cdef void put_hello(Table* table, Hello* hello) noexcept nogil:

@@ -16,7 +16,11 @@ Rules
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_FIN, TCP_SYN, Segment
-from kwsniff.core.tcp.connections cimport PASSED, Arrival, Connection, Direction, Passed, Streams
+from kwsniff.core.tcp.arrivals cimport Arrival
+from kwsniff.core.tcp.connection cimport Connection
+from kwsniff.core.tcp.stream_table cimport Streams
+from kwsniff.core.tcp.control_block cimport Direction, block_of
+from kwsniff.core.tcp.round_trips cimport PASSED, Passed
 from kwsniff.core.tcp.retransmissions cimport end_repeated_acks, note_round_trip
 from kwsniff.core.tcp.segments cimport distance
 from kwsniff.core.tcp.window_check cimport doubt_acked, note_acked_ahead
@@ -32,68 +36,68 @@ cdef extern from *:
 
 cdef inline bint is_under_way(Direction* own, uint32_t acked) noexcept nogil:
     """Whether bytes behind this number were seen; held ones are behind the hole that is asked for."""
-    return (distance(own.next_seq, acked) > 0
-            or own.queue_last != NULL and distance(own.queue_last.seq + own.queue_last.length, acked) > 0)
+    return (distance(own.snd.next_seq, acked) > 0
+            or own.queue.last != NULL and distance(own.queue.last.seq + own.queue.last.length, acked) > 0)
 
 
 cdef inline void note_passed(Direction* own, Direction* other, Segment* segment) noexcept nogil:
     """The receiver has more of this direction's bytes than it said before."""
-    cdef int32_t ahead = distance(segment.ack, other.next_seq)
-    cdef Passed* latest = &other.passed[(other.num_passed - 1) & (PASSED - 1)]
-    if ahead >= 0 and other.queued == NULL:
-        if other.largest_sent > other.largest:
-            other.largest = other.largest_sent
-        other.largest_sent = 0
-    if other.num_passed == 0 or latest.time == NO_TIME or not 0 <= segment.time - latest.time < PASSED_TOGETHER:
-        latest = &other.passed[other.num_passed & (PASSED - 1)]
-        other.num_passed += 1
+    cdef int32_t ahead = distance(segment.ack, other.snd.next_seq)
+    cdef Passed* latest = &other.trips.passed[(other.trips.num_passed - 1) & (PASSED - 1)]
+    if ahead >= 0 and other.queue.first == NULL:
+        if other.traffic.largest_sent > other.traffic.largest:
+            other.traffic.largest = other.traffic.largest_sent
+        other.traffic.largest_sent = 0
+    if other.trips.num_passed == 0 or latest.time == NO_TIME or not 0 <= segment.time - latest.time < PASSED_TOGETHER:
+        latest = &other.trips.passed[other.trips.num_passed & (PASSED - 1)]
+        other.trips.num_passed += 1
         latest.time = segment.time
-    if own.unseen:
+    if own.seen.unseen:
         # A packet is missing that may have acknowledged them before.
         latest.time = NO_TIME
-    latest.offset = other.offset + ahead
+    latest.offset = other.snd.offset + ahead
 
 
 cdef inline void take_ack(Streams* streams, Connection* connection, int sender, Segment* segment,
                           Arrival* arrival) noexcept nogil:
     """What endpoint `sender` says it has of the other's stream."""
-    cdef Direction* own = &connection.direction[sender]
-    cdef Direction* other = &connection.direction[1 - sender]
+    cdef Direction* own = &block_of(connection).direction[sender]
+    cdef Direction* other = &block_of(connection).direction[1 - sender]
     cdef int32_t ahead
-    if not other.acked_known or distance(segment.ack, other.acked) > 0:
-        if other.repeated_acks:
+    if not other.snd.acked_known or distance(segment.ack, other.snd.acked) > 0:
+        if other.dup_acks.num:
             end_repeated_acks(streams, connection, 1 - sender)
-        if not other.acked_known:
-            other.acked_from = segment.ack
-        other.acked = segment.ack
-        other.acked_known = True
-        if other.known and distance(segment.ack, other.next_seq) > 0:
+        if not other.snd.acked_known:
+            other.snd.acked_from = segment.ack
+        other.snd.acked = segment.ack
+        other.snd.acked_known = True
+        if other.snd.known and distance(segment.ack, other.snd.next_seq) > 0:
             note_acked_ahead(other, segment)
-        if other.num_sacked:
-            forget_ranges(other, segment.ack)
-        if other.known and not other.beginning and segment.time != NO_TIME:
+        if other.sack.num:
+            forget_ranges(&other.sack, segment.ack)
+        if other.snd.known and not other.snd.beginning and segment.time != NO_TIME:
             note_passed(own, other, segment)
-    elif (other.known and segment.length == 0 and segment.ack == other.acked
+    elif (other.snd.known and segment.length == 0 and segment.ack == other.snd.acked
             and is_under_way(other, segment.ack) and not segment.flags & (TCP_SYN | TCP_FIN)):
-        if other.repeated_acks == 0:
-            other.repeated_time = segment.time
-            other.repeated_frame = segment.frame
-            other.repeated_capture = streams.capture
-        other.repeated_acks += 1
-    if distance(other.acked, segment.ack) > 0:
+        if other.dup_acks.num == 0:
+            other.dup_acks.time = segment.time
+            other.dup_acks.frame = segment.frame
+            other.dup_acks.capture = streams.capture
+        other.dup_acks.num += 1
+    if distance(other.snd.acked, segment.ack) > 0:
         doubt_acked(streams, connection, sender, segment, arrival)
-    if not other.known:
+    if not other.snd.known:
         return
     if segment.sack.num:
-        take_sack(other, segment)
-    ahead = distance(segment.ack, other.next_seq)
-    arrival.acked = other.offset + ahead
-    if other.timed and distance(segment.ack, other.timed_seq) >= 0:
-        other.timed = False
-        if segment.time >= other.timed_at:
-            note_round_trip(other, segment, segment.time - other.timed_at)
-    if (connection.round_trip < 0 and connection.syn_time != NO_TIME and own.syn and other.syn
-            and not segment.flags & TCP_SYN and segment.time >= connection.syn_time):
-        if segment.length == 0 and segment.ack == other.isn + 1:
-            connection.round_trip = segment.time - connection.syn_time
-        connection.syn_time = NO_TIME
+        take_sack(&other.sack, other.snd.next_seq, segment)
+    ahead = distance(segment.ack, other.snd.next_seq)
+    arrival.acked = other.snd.offset + ahead
+    if other.trips.timed and distance(segment.ack, other.trips.timed_seq) >= 0:
+        other.trips.timed = False
+        if segment.time >= other.trips.timed_at:
+            note_round_trip(other, segment, segment.time - other.trips.timed_at)
+    if (block_of(connection).handshake.round_trip < 0 and block_of(connection).handshake.syn_time != NO_TIME and own.snd.syn and other.snd.syn
+            and not segment.flags & TCP_SYN and segment.time >= block_of(connection).handshake.syn_time):
+        if segment.length == 0 and segment.ack == other.snd.isn + 1:
+            block_of(connection).handshake.round_trip = segment.time - block_of(connection).handshake.syn_time
+        block_of(connection).handshake.syn_time = NO_TIME

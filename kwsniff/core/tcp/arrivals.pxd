@@ -1,37 +1,30 @@
 # cython: language_level=3
-"""What is known of a segment when it comes: its place in the capture, and how far everything had gone by then."""
+# What a stream hands on: bytes with the packet that brought them, and gaps with their cause.
+#
+# Rule 1: a frame and a call keep arrivals by value: a field costs memory in each call that waits.
+#
+#     Arrival   [ payload, time, frame ][ how far both streams had come by then ]
 
-from libc.string cimport memset
+from libc.stdint cimport int64_t
 
-from kwsniff.core.capture.packets cimport Segment
-from kwsniff.core.tcp.connections cimport Arrival, Connection, Direction, Streams
-from kwsniff.core.tcp.timestamps cimport take_stamp
-from kwsniff.core.tcp.tail_loss cimport left_earlier
+cdef struct Arrival:
+    int64_t time        # of the packet that brought the bytes
+    int64_t frame
+    int64_t acked       # how far into the other direction's stream its sender had received by then, or -1
+    int64_t capture     # number of the capture that has it
+    int64_t repeated_before     # segments that either side had repeated before it came,
+    int64_t retransmissions     # and when everything before it in its stream was there, itself included
+    int64_t zero_window         # nanoseconds that either side had advertised no room by then
+    int64_t ready       # when everything before it in its stream was there, too
+    int64_t mended      # nanoseconds that its stream had waited for lost segments by then,
+    int64_t mended_back # and that the other direction's had
+    int64_t late        # nanoseconds that it was longer on its way than usual, as far as stamps and numbers tell; or 0
+    int64_t end         # position in its stream behind the packet's payload, where bytes are handed on
 
-
-cdef inline void begin_arrival(Arrival* arrival, Streams* streams, Direction* own, Direction* other,
-                               Segment* segment) noexcept nogil:
-    arrival.time = segment.time
-    arrival.frame = segment.frame
-    arrival.acked = -1
-    arrival.capture = streams.capture
-    arrival.repeated_before = own.retransmissions + other.retransmissions
-    arrival.retransmissions = arrival.repeated_before
-    arrival.ready = segment.time
-    arrival.mended = own.mended
-    arrival.mended_back = other.mended
-    arrival.late = take_stamp(own, segment)
-    if own.unseen:
-        arrival.late += left_earlier(own, other, segment)
-
-
-cdef inline Arrival latest_arrival(Connection* connection) noexcept nogil:
-    """For what is noticed when no packet comes any more."""
-    cdef Arrival arrival
-    memset(&arrival, 0, sizeof(Arrival))
-    arrival.time = connection.last_time
-    arrival.frame = connection.last_frame
-    arrival.acked = -1
-    arrival.capture = connection.last_capture
-    arrival.ready = arrival.time
-    return arrival
+cdef enum GapCause:
+    GAP_NOT_CAPTURED = 0    # the receiver acknowledged it, so it was on the wire
+    GAP_LOST = 1            # nothing says that it ever arrived
+    GAP_CUT = 2             # the capture kept only the start of the packet
+    GAP_NOT_DECRYPTED = 3   # what the packet brought is there, but not what it means (set by dispatch.pyx)
+    GAP_PASSED_OVER = 4     # no byte is missing: they were passed over in search of a frame (set by frames.pyx)
+    GAP_CUT_OFF = 5         # its receiver closed the connection before it was sent (set by dispatch.pyx)

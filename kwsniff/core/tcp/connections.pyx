@@ -26,7 +26,11 @@ from libc.string cimport memcmp, memcpy, memset
 from kwsniff.core.declared cimport ENDING_OPEN, ICMP_ERROR_NONE, ICMP_ERROR_TOO_BIG
 from kwsniff.core.bytes.hash cimport mix
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_SYN, Segment
+from kwsniff.core.tcp.connection cimport Ages
+from kwsniff.core.tcp.control_block cimport ControlBlock, Direction, block_of
+from kwsniff.core.tcp.lifecycle cimport ResetMarks
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
+from kwsniff.core.tcp.stream_table cimport Streams
 
 cdef enum:
     MOST_NETWORKS = 16
@@ -68,24 +72,24 @@ cdef inline bint is_near(int32_t ahead) noexcept nogil:
 cdef inline int64_t strangeness(Connection* connection, Segment* segment, int sender) noexcept nogil:
     """How far the segment is from being this conversation's: 0, it comes from where the others of its direction, or else
     its answers, came from; -1, neither that nor its numbers fit; else how far its numbers are off, and one."""
-    cdef Direction* own = &connection.direction[sender]
-    cdef Direction* other = &connection.direction[1 - sender]
+    cdef Direction* own = &block_of(connection).direction[sender]
+    cdef Direction* other = &block_of(connection).direction[1 - sender]
     cdef int64_t off = 1
     cdef int32_t ahead
-    if own.num_seen and own.network == segment.network:
+    if own.seen.num and own.seen.network == segment.network:
         return 0
-    if not own.num_seen and other.num_seen and other.network == segment.network:
+    if not own.seen.num and other.seen.num and other.seen.network == segment.network:
         return 0
-    if segment.flags & TCP_SYN and own.syn:
-        if segment.seq != own.isn:
+    if segment.flags & TCP_SYN and own.snd.syn:
+        if segment.seq != own.snd.isn:
             return -1
-    elif own.known or own.acked_known:
-        ahead = distance(segment.seq, own.next_seq if own.known else own.acked)
+    elif own.snd.known or own.snd.acked_known:
+        ahead = distance(segment.seq, own.snd.next_seq if own.snd.known else own.snd.acked)
         if not is_near(ahead):
             return -1
         off += ahead if ahead > 0 else -<int64_t>ahead
-    if segment.flags & TCP_ACK and (other.known or other.acked_known):
-        ahead = distance(segment.ack, other.next_seq if other.known else other.acked)
+    if segment.flags & TCP_ACK and (other.snd.known or other.snd.acked_known):
+        ahead = distance(segment.ack, other.snd.next_seq if other.snd.known else other.snd.acked)
         if not is_near(ahead):
             return -1
         off += ahead if ahead > 0 else -<int64_t>ahead
@@ -113,15 +117,15 @@ cdef Connection* find_connection(Streams* streams, Segment* segment, int sender)
     cdef int64_t strange, least = -1
     cdef uint64_t hash
     cdef int num = 0
-    if (connection != NULL and not connection.ended and connection.direction[sender].num_seen
-            and connection.direction[sender].network == segment.network
+    if (connection != NULL and not connection.ended and block_of(connection).direction[sender].seen.num
+            and block_of(connection).direction[sender].seen.network == segment.network
             and same_endpoints(connection, low, high, low_port, high_port)):
-        connection.touched = streams.ordinal
+        block_of(connection).links.touched = streams.ordinal
         return connection
     hash = hash_endpoints(seed_at(streams, streams.seen_at), low, high, <uint32_t>low_port << 16 | high_port)
     connection = streams.buckets[hash & (streams.num_buckets - 1)]
     while connection != NULL:
-        if (connection.hash == hash and connection.seen_at == streams.seen_at
+        if (block_of(connection).links.hash == hash and block_of(connection).links.seen_at == streams.seen_at
                 and same_endpoints(connection, low, high, low_port, high_port)
                 and not is_over(streams, connection, segment.time, 0)):
             strange = strangeness(connection, segment, sender)
@@ -131,7 +135,7 @@ cdef Connection* find_connection(Streams* streams, Segment* segment, int sender)
                 least = strange
             if strange == 0:
                 break
-        connection = connection.chain
+        connection = block_of(connection).links.chain
     if best == NULL or least < 0 and num < MOST_NETWORKS:
         return NULL
     connection = best
@@ -144,7 +148,7 @@ cdef Connection* find_connection(Streams* streams, Segment* segment, int sender)
 
 cdef Connection* add_connection(Streams* streams, Segment* segment, int sender) noexcept nogil:
     """A connection for a segment that has none, as the newest one; NULL when memory is refused."""
-    cdef Connection* connection = <Connection*>calloc(1, sizeof(Connection))
+    cdef Connection* connection = <Connection*>calloc(1, sizeof(ControlBlock))
     if connection == NULL:
         return NULL
     if streams.has_forgotten and segment.time < streams.latest - DISORDER:
@@ -153,8 +157,8 @@ cdef Connection* add_connection(Streams* streams, Segment* segment, int sender) 
     memcpy(connection.address[1 - sender], segment.target, 16)
     connection.port[sender] = segment.source_port
     connection.port[1 - sender] = segment.target_port
-    connection.reset_by = -1
-    connection.seen_at = streams.seen_at
+    block_of(connection).reset.by = -1
+    block_of(connection).links.seen_at = streams.seen_at
     adopt_connection(streams, connection)
     begin_connection(streams, connection)
     streams.last = connection
@@ -173,33 +177,33 @@ cdef void note_icmp_error(void* opaque, Segment* quoted, int error, const uint8_
     cdef uint64_t hash = hash_endpoints(seed_at(streams, streams.seen_at), low, high, <uint32_t>low_port << 16 | high_port)
     cdef Connection* connection = streams.buckets[hash & (streams.num_buckets - 1)]
     while connection != NULL:
-        if (not connection.ended and connection.hash == hash and connection.seen_at == streams.seen_at
+        if (not connection.ended and block_of(connection).links.hash == hash and block_of(connection).links.seen_at == streams.seen_at
                 and same_endpoints(connection, low, high, low_port, high_port)
-                and (not connection.direction[sender].known
-                     or is_near(distance(quoted.seq, connection.direction[sender].next_seq)))):
-            if connection.icmp_error in (ICMP_ERROR_NONE, ICMP_ERROR_TOO_BIG) and connection.icmp_error != error:
-                connection.icmp_error = error
-                connection.icmp_frame = quoted.frame
-                memcpy(connection.icmp_from, source, 16)
+                and (not block_of(connection).direction[sender].snd.known
+                     or is_near(distance(quoted.seq, block_of(connection).direction[sender].snd.next_seq)))):
+            if block_of(connection).icmp.kind in (ICMP_ERROR_NONE, ICMP_ERROR_TOO_BIG) and block_of(connection).icmp.kind != error:
+                block_of(connection).icmp.kind = error
+                block_of(connection).icmp.frame = quoted.frame
+                memcpy(block_of(connection).icmp.source, source, 16)
             return
-        connection = connection.chain
+        connection = block_of(connection).links.chain
 
 
 cdef void adopt_connection(Streams* streams, Connection* connection) noexcept nogil:
     """Takes up a connection that was known before, as the newest one."""
     cdef Connection** bucket
-    connection.hash = hash_endpoints(seed_at(streams, connection.seen_at), connection.address[0], connection.address[1],
+    block_of(connection).links.hash = hash_endpoints(seed_at(streams, block_of(connection).links.seen_at), connection.address[0], connection.address[1],
                                      <uint32_t>connection.port[0] << 16 | connection.port[1])
     if <uint64_t>streams.num >= streams.num_buckets:
         grow_buckets(streams)
-    bucket = &streams.buckets[connection.hash & (streams.num_buckets - 1)]
-    connection.chain = bucket[0]
+    bucket = &streams.buckets[block_of(connection).links.hash & (streams.num_buckets - 1)]
+    block_of(connection).links.chain = bucket[0]
     bucket[0] = connection
     streams.num += 1
     link_newest(streams, connection)
-    connection.reset_older = NULL
-    connection.reset_newer = NULL
-    if connection.reset_by >= 0 and not connection.ended:
+    block_of(connection).links.reset_older = NULL
+    block_of(connection).links.reset_newer = NULL
+    if block_of(connection).reset.by >= 0 and not connection.ended:
         link_reset(streams, connection)
 
 
@@ -214,40 +218,40 @@ cdef void begin_connection(Streams* streams, Connection* connection) noexcept no
     """Makes it one that nothing is known of yet but its addresses and ports."""
     if connection.ended:
         mark_ended(streams, connection, False)
-    memset(connection.direction, 0, sizeof(connection.direction))
+    memset(block_of(connection).direction, 0, 2 * sizeof(Direction))
     connection.id = streams.ordinal
     connection.capture = streams.capture
-    connection.direction[0].closed_since = NO_TIME
-    connection.direction[1].closed_since = NO_TIME
-    connection.direction[0].round_trip = -1
-    connection.direction[1].round_trip = -1
+    block_of(connection).direction[0].traffic.closed_since = NO_TIME
+    block_of(connection).direction[1].traffic.closed_since = NO_TIME
+    block_of(connection).direction[0].trips.smallest = -1
+    block_of(connection).direction[1].trips.smallest = -1
     connection.opener = -1
     connection.end = ENDING_OPEN
     connection.packets = 0
     connection.first_time = NO_TIME
     connection.last_time = NO_TIME
     connection.first_frame = 0
-    connection.syn_time = NO_TIME
-    connection.first_syn_time = NO_TIME
-    connection.connect_time = -1
-    connection.round_trip = -1
-    connection.closer = -1
-    connection.close_frame = 0
-    connection.close_time = NO_TIME
-    connection.fin_by = -1
-    connection.fin_frame = 0
-    connection.fin_time = NO_TIME
+    block_of(connection).handshake.syn_time = NO_TIME
+    block_of(connection).handshake.first_syn_time = NO_TIME
+    block_of(connection).handshake.connect_time = -1
+    block_of(connection).handshake.round_trip = -1
+    block_of(connection).closing.closer = -1
+    block_of(connection).closing.close_frame = 0
+    block_of(connection).closing.close_time = NO_TIME
+    block_of(connection).closing.fin_by = -1
+    block_of(connection).closing.fin_frame = 0
+    block_of(connection).closing.fin_time = NO_TIME
     connection.refused = False
-    connection.syn_retries = 0
-    connection.reset_by = -1
-    connection.reset_time = NO_TIME
-    connection.other_opener = -1
+    block_of(connection).handshake.syn_retries = 0
+    block_of(connection).reset.by = -1
+    block_of(connection).reset.since = NO_TIME
+    block_of(connection).handshake.other_opener = -1
     connection.duplicates = 0
     connection.encapsulation = 0
-    connection.reset_sender = -1
-    connection.reset_answers_unseen = False
-    memset(&connection.reset_marks, 0, sizeof(ResetMarks))
-    connection.icmp_error = ICMP_ERROR_NONE
+    block_of(connection).reset.sender = -1
+    block_of(connection).reset.answers_unseen = False
+    memset(&block_of(connection).reset.marks, 0, sizeof(ResetMarks))
+    block_of(connection).icmp.kind = ICMP_ERROR_NONE
     connection.num_events = 0
     connection.events_seen = 0
     connection.events_lost = 0
@@ -264,9 +268,9 @@ cdef void grow_buckets(Streams* streams) noexcept nogil:
     for i in range(streams.num_buckets):
         connection = streams.buckets[i]
         while connection != NULL:
-            chain = connection.chain
-            connection.chain = buckets[connection.hash & (num - 1)]
-            buckets[connection.hash & (num - 1)] = connection
+            chain = block_of(connection).links.chain
+            block_of(connection).links.chain = buckets[block_of(connection).links.hash & (num - 1)]
+            buckets[block_of(connection).links.hash & (num - 1)] = connection
             connection = chain
     free(streams.buckets)
     streams.buckets = buckets
@@ -287,10 +291,10 @@ cdef void forget_ended(Streams* streams, int64_t time) noexcept nogil:
 
 cdef void remove_connection(Streams* streams, Connection* connection) noexcept nogil:
     """Forgets a connection that has ended."""
-    cdef Connection** link = &streams.buckets[connection.hash & (streams.num_buckets - 1)]
+    cdef Connection** link = &streams.buckets[block_of(connection).links.hash & (streams.num_buckets - 1)]
     while link[0] != connection:
-        link = &link[0].chain
-    link[0] = connection.chain
+        link = &block_of(link[0]).links.chain
+    link[0] = block_of(connection).links.chain
     unlink_age(streams, connection)
     if streams.last == connection:
         streams.last = NULL
@@ -301,34 +305,34 @@ cdef void remove_connection(Streams* streams, Connection* connection) noexcept n
 
 cdef void link_reset(Streams* streams, Connection* connection) noexcept nogil:
     """As the latest one whose RST waits to be believed."""
-    connection.reset_touched = streams.ordinal
-    if connection.reset_time < streams.latest or connection.reset_time == NO_TIME:
+    block_of(connection).links.reset_touched = streams.ordinal
+    if block_of(connection).reset.since < streams.latest or block_of(connection).reset.since == NO_TIME:
         streams.alone = True    # one that waits longer may be before it
-    connection.reset_newer = NULL
-    connection.reset_older = streams.last_reset
+    block_of(connection).links.reset_newer = NULL
+    block_of(connection).links.reset_older = streams.last_reset
     if streams.last_reset != NULL:
-        streams.last_reset.reset_newer = connection
+        block_of(streams.last_reset).links.reset_newer = connection
     else:
         streams.first_reset = connection
     streams.last_reset = connection
 
 
 cdef void unlink_reset(Streams* streams, Connection* connection) noexcept nogil:
-    if connection.reset_older != NULL:
-        connection.reset_older.reset_newer = connection.reset_newer
+    if block_of(connection).links.reset_older != NULL:
+        block_of(block_of(connection).links.reset_older).links.reset_newer = block_of(connection).links.reset_newer
     elif streams.first_reset == connection:
-        streams.first_reset = connection.reset_newer
-    if connection.reset_newer != NULL:
-        connection.reset_newer.reset_older = connection.reset_older
+        streams.first_reset = block_of(connection).links.reset_newer
+    if block_of(connection).links.reset_newer != NULL:
+        block_of(block_of(connection).links.reset_newer).links.reset_older = block_of(connection).links.reset_older
     elif streams.last_reset == connection:
-        streams.last_reset = connection.reset_older
-    connection.reset_older = NULL
-    connection.reset_newer = NULL
+        streams.last_reset = block_of(connection).links.reset_older
+    block_of(connection).links.reset_older = NULL
+    block_of(connection).links.reset_newer = NULL
 
 
 cdef inline void link_newest(Streams* streams, Connection* connection) noexcept nogil:
     cdef Ages* ages = ages_of(streams, connection)
-    connection.touched = streams.ordinal
+    block_of(connection).links.touched = streams.ordinal
     connection.newer = NULL
     connection.older = ages.newest
     if ages.newest != NULL:

@@ -1,6 +1,7 @@
 # cython: language_level=3
 from kwsniff.core.capture.packets cimport Segment
-from kwsniff.core.tcp.connections cimport Connection, Direction
+from kwsniff.core.tcp.connection cimport Connection
+from kwsniff.core.tcp.control_block cimport Direction
 
 cdef bint is_copy(Connection* connection, int sender, Segment* segment) noexcept nogil
 cdef void remember_packet(Direction* own, Segment* segment) noexcept nogil

@@ -22,7 +22,9 @@ from libc.stdint cimport int32_t, uint32_t
 
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_FIN, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.tcp.segments cimport distance
-from kwsniff.core.tcp.connections cimport SEEN, Connection, Direction, Seen
+from kwsniff.core.tcp.connection cimport Connection
+from kwsniff.core.tcp.control_block cimport Direction, block_of
+from kwsniff.core.tcp.seen_packets cimport SEEN, Seen
 from kwsniff.core.tcp.resets cimport mark_reset, waits_behind_reset
 from kwsniff.core.tcp.tail_loss cimport note_number
 
@@ -45,16 +47,16 @@ cdef inline uint32_t place_of(Segment* segment) noexcept nogil:
 
 
 cdef void remember_packet(Direction* own, Segment* segment) noexcept nogil:
-    cdef Seen* seen = &own.seen[own.num_seen & (SEEN - 1)]
+    cdef Seen* seen = &own.seen.latest[own.seen.num & (SEEN - 1)]
     if segment.flags & TCP_RST:
         mark_reset(own, segment)
     note_number(own, segment)
-    if own.num_seen == 0:
-        own.network = segment.network
-    elif segment.ident != own.last_ident:
-        own.idents_differ = True
-    own.last_ident = segment.ident
-    own.num_seen += 1
+    if own.seen.num == 0:
+        own.seen.network = segment.network
+    elif segment.ident != own.seen.last_ident:
+        own.seen.idents_differ = True
+    own.seen.last_ident = segment.ident
+    own.seen.num += 1
     seen.mark = segment.mark
     seen.when = low_micros(segment) << 8 | place_of(segment)
 
@@ -62,17 +64,17 @@ cdef void remember_packet(Direction* own, Segment* segment) noexcept nogil:
 cdef inline bint is_new(Direction* own, Direction* other, Segment* segment) noexcept nogil:
     """Whether it can only have been sent now. What is held, or came behind the end, was not counted in `next_seq`."""
     if segment.length:
-        return own.known and not own.beginning and segment.seq == own.next_seq
-    return (not segment.flags & (TCP_SYN | TCP_FIN | TCP_RST) and other.acked_known
-            and distance(segment.ack, other.acked) > 0)
+        return own.snd.known and not own.snd.beginning and segment.seq == own.snd.next_seq
+    return (not segment.flags & (TCP_SYN | TCP_FIN | TCP_RST) and other.snd.acked_known
+            and distance(segment.ack, other.snd.acked) > 0)
 
 
 cdef bint is_copy(Connection* connection, int sender, Segment* segment) noexcept nogil:
     """Whether one of the latest packets of this direction is the same one. Payload is compared by the caller."""
-    cdef Direction* own = &connection.direction[sender]
-    cdef Direction* other = &connection.direction[1 - sender]
+    cdef Direction* own = &block_of(connection).direction[sender]
+    cdef Direction* other = &block_of(connection).direction[1 - sender]
     cdef Seen* seen
-    cdef uint32_t i, num = own.num_seen if own.num_seen < SEEN else SEEN
+    cdef uint32_t i, num = own.seen.num if own.seen.num < SEEN else SEEN
     cdef uint32_t micros, place
     cdef int32_t apart, most
     cdef bint numbered, too_soon
@@ -82,10 +84,10 @@ cdef bint is_copy(Connection* connection, int sender, Segment* segment) noexcept
         return False
     micros = low_micros(segment)
     place = place_of(segment)
-    numbered = segment.ident and own.idents_differ or segment.stamped and not own.repeated_acks
-    too_soon = segment.flags & TCP_SYN or own.num_seen == 1
+    numbered = segment.ident and own.seen.idents_differ or segment.stamped and not own.dup_acks.num
+    too_soon = segment.flags & TCP_SYN or own.seen.num == 1
     for i in range(num):
-        seen = &own.seen[(own.num_seen - 1 - i) & (SEEN - 1)]
+        seen = &own.seen.latest[(own.seen.num - 1 - i) & (SEEN - 1)]
         if seen.mark != segment.mark:
             continue
         # Clocks of two places may differ: the copy may seem to be older.

@@ -17,7 +17,11 @@ from libc.stdint cimport uint32_t
 
 from kwsniff.core.declared cimport TCP_EVENT_SYN_AGAIN
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, Segment
-from kwsniff.core.tcp.connections cimport ODD_HANDSHAKE, Arrival, Connection, Direction, Streams, begin_connection
+from kwsniff.core.tcp.arrivals cimport Arrival
+from kwsniff.core.tcp.connection cimport Connection
+from kwsniff.core.tcp.connections cimport begin_connection
+from kwsniff.core.tcp.stream_table cimport ODD_HANDSHAKE, Streams
+from kwsniff.core.tcp.control_block cimport Direction, block_of
 from kwsniff.core.tcp.duplicates cimport is_copy
 from kwsniff.core.tcp.retransmissions cimport tell_event, time_segment
 from kwsniff.core.tcp.segments cimport distance
@@ -26,79 +30,79 @@ from kwsniff.core.tcp.segments cimport distance
 cdef bint opens_anew(Connection* connection, Segment* segment, int sender) noexcept nogil:
     """Whether this SYN belongs to another connection than the one known under these addresses and ports. If that is
     not known yet, the numbers of the other one are kept."""
-    cdef Direction* own = &connection.direction[sender]
-    cdef Direction* other = &connection.direction[1 - sender]
+    cdef Direction* own = &block_of(connection).direction[sender]
+    cdef Direction* other = &block_of(connection).direction[1 - sender]
     if connection.packets == 0:
         return False
-    if own.syn and segment.seq == own.isn:
+    if own.snd.syn and segment.seq == own.snd.isn:
         # A repeated SYN, even after the end. Windows retries where it was refused, with the same number.
         return connection.refused and not is_copy(connection, sender, segment)
-    if connection.ended or connection.reset_by >= 0:
+    if connection.ended or block_of(connection).reset.by >= 0:
         return True
-    if (segment.flags & TCP_ACK and other.other_syn and not own.other_syn
-            and segment.ack == other.other_isn + 1):
+    if (segment.flags & TCP_ACK and other.snd.other_syn and not own.snd.other_syn
+            and segment.ack == other.snd.other_isn + 1):
         return True
     # A SYN behind payload: the number just before the payload means that the capture recorded it late.
-    if not own.syn and (not own.known or segment.seq + 1 == own.next_seq - <uint32_t>own.offset):
+    if not own.snd.syn and (not own.snd.known or segment.seq + 1 == own.snd.next_seq - <uint32_t>own.snd.offset):
         return False
     # A live peer answers it with a challenge (RFC 9293 3.10.7.4); only what follows says that there is a new one.
-    own.other_syn = True
-    own.other_isn = segment.seq
-    connection.other_opener = sender
+    own.snd.other_syn = True
+    own.snd.other_isn = segment.seq
+    block_of(connection).handshake.other_opener = sender
     if segment.flags & TCP_ACK:
-        connection.other_opener = 1 - sender
-        other.other_syn = True
-        other.other_isn = segment.ack - 1
+        block_of(connection).handshake.other_opener = 1 - sender
+        other.snd.other_syn = True
+        other.snd.other_isn = segment.ack - 1
     return False
 
 
 cdef void take_syn(Streams* streams, Connection* connection, Direction* own, Segment* segment, int sender) noexcept nogil:
-    if own.syn:
-        connection.syn_time = NO_TIME       # repeated: which of them was answered is not known
-        own.timed = False
-        if segment.seq == own.isn:
-            connection.syn_retries += sender == connection.opener
+    if own.snd.syn:
+        block_of(connection).handshake.syn_time = NO_TIME       # repeated: which of them was answered is not known
+        own.trips.timed = False
+        if segment.seq == own.snd.isn:
+            block_of(connection).handshake.syn_retries += sender == connection.opener
             tell_event(streams, connection, TCP_EVENT_SYN_AGAIN, sender, -1, -1, -1, -1, segment.time, segment.frame,
                        streams.capture)
         return
     time_segment(own, segment, 1)
-    own.syn = True
-    own.isn = segment.seq
-    if not own.known:
-        own.known = True
-        own.next_seq = segment.seq + 1
+    own.snd.syn = True
+    own.snd.isn = segment.seq
+    if not own.snd.known:
+        own.snd.known = True
+        own.snd.next_seq = segment.seq + 1
     segment.seq += 1                        # payload of a SYN (RFC 7413) follows the SYN's own number
     if connection.opener < 0:
         connection.opener = (1 - sender) if segment.flags & TCP_ACK else sender
     if not segment.flags & TCP_ACK:
-        connection.syn_time = segment.time
-        connection.first_syn_time = segment.time
-    elif connection.first_syn_time != NO_TIME and segment.time >= connection.first_syn_time:
-        connection.connect_time = segment.time - connection.first_syn_time
+        block_of(connection).handshake.syn_time = segment.time
+        block_of(connection).handshake.first_syn_time = segment.time
+    elif block_of(connection).handshake.first_syn_time != NO_TIME and segment.time >= block_of(connection).handshake.first_syn_time:
+        block_of(connection).handshake.connect_time = segment.time - block_of(connection).handshake.first_syn_time
 
 
 cdef void begin_behind_syn(Streams* streams, Connection* connection) noexcept nogil:
     """The connection that the SYNs kept are about begins."""
-    cdef int opener = connection.other_opener
-    cdef bint[2] with_syn = [connection.direction[0].other_syn, connection.direction[1].other_syn]
-    cdef uint32_t[2] isn = [connection.direction[0].other_isn, connection.direction[1].other_isn]
+    cdef int opener = block_of(connection).handshake.other_opener
+    cdef bint[2] with_syn = [block_of(connection).direction[0].snd.other_syn, block_of(connection).direction[1].snd.other_syn]
+    cdef uint32_t[2] isn = [block_of(connection).direction[0].snd.other_isn, block_of(connection).direction[1].snd.other_isn]
     cdef int i
     begin_connection(streams, connection)
     for i in range(2):
         if with_syn[i]:
             connection.opener = opener
-            connection.direction[i].syn = True
-            connection.direction[i].isn = isn[i]
-            connection.direction[i].known = True
-            connection.direction[i].next_seq = isn[i] + 1
+            block_of(connection).direction[i].snd.syn = True
+            block_of(connection).direction[i].snd.isn = isn[i]
+            block_of(connection).direction[i].snd.known = True
+            block_of(connection).direction[i].snd.next_seq = isn[i] + 1
 
 
 cdef void pass_over_syn(Streams* streams, Connection* connection, int sender, Arrival* arrival) noexcept nogil:
     """The side that seemed to have begun again continues as before."""
-    cdef Direction* own = &connection.direction[sender]
+    cdef Direction* own = &block_of(connection).direction[sender]
     cdef int i
     streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_HANDSHAKE,
-                        distance(own.other_isn, own.next_seq))
+                        distance(own.snd.other_isn, own.snd.next_seq))
     for i in range(2):
-        connection.direction[i].other_syn = False
-    connection.other_opener = -1
+        block_of(connection).direction[i].snd.other_syn = False
+    block_of(connection).handshake.other_opener = -1

@@ -11,8 +11,17 @@ from libc.string cimport memcpy
 
 from kwsniff.core.bytes.hash cimport fold
 from kwsniff.core.bytes.span cimport Span, both_ends, drop, has, keep
-from kwsniff.core.tcp.connections cimport Direction, Recent
 from kwsniff.core.tcp.segments cimport distance
+
+cdef struct Recent:
+    uint32_t seq
+    uint32_t length
+    uint64_t hash
+
+# The latest segments delivered.
+cdef struct RecentPayload:
+    uint32_t num
+    Recent latest[8]
 
 cdef enum:
     REMEMBERED_BYTES = 2048     # payload of an ordinary segment, and some
@@ -37,27 +46,27 @@ cdef inline uint64_t hash_payload(Span payload) noexcept nogil:
     return fold(words[0] ^ <uint64_t>0xD6E8FEB86659FD93, words[1] ^ a)
 
 
-cdef inline void remember(Direction* own, uint32_t seq, uint32_t length, Span payload) noexcept nogil:
-    cdef Recent* recent
+cdef inline void remember(RecentPayload* recent, uint32_t seq, uint32_t length, Span payload) noexcept nogil:
+    cdef Recent* segment
     # Long segments come from offloading cards, which retransmit in other pieces: there is nothing to compare.
     if payload.num < length or length > REMEMBERED_BYTES:
         return
-    recent = &own.recent[own.num_recent & 7]
-    own.num_recent += 1
-    recent.seq = seq
-    recent.length = length
-    recent.hash = hash_payload(payload)
+    segment = &recent.latest[recent.num & 7]
+    recent.num += 1
+    segment.seq = seq
+    segment.length = length
+    segment.hash = hash_payload(payload)
 
 
-cdef inline bint differs(Direction* own, uint32_t seq, Span payload) noexcept nogil:
+cdef inline bint differs(RecentPayload* recent, uint32_t seq, Span payload) noexcept nogil:
     """Whether `payload`, which was sent before, has other bytes than those of the latest segments that lie in it."""
-    cdef Recent* recent
+    cdef Recent* segment
     cdef int32_t ahead
     cdef uint32_t i
-    for i in range(8 if own.num_recent > 8 else own.num_recent):
-        recent = &own.recent[i]
-        ahead = distance(recent.seq, seq)
-        if (ahead >= 0 and has(payload, <size_t>ahead, recent.length)
-                and recent.hash != hash_payload(keep(drop(payload, <size_t>ahead), recent.length))):
+    for i in range(8 if recent.num > 8 else recent.num):
+        segment = &recent.latest[i]
+        ahead = distance(segment.seq, seq)
+        if (ahead >= 0 and has(payload, <size_t>ahead, segment.length)
+                and segment.hash != hash_payload(keep(drop(payload, <size_t>ahead), segment.length))):
             return True
     return False

@@ -6,7 +6,7 @@ Rules
   2. One that reaches over others is kept in parts, each behind what came before it: the first copy of a byte wins.
   3. Bounds are the caller's; what is held is counted here.
 
-    held -> segment, bytes -> segment, bytes -> ... <- held_last
+    first -> segment, bytes -> segment, bytes -> ... <- last
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -15,14 +15,41 @@ from libc.string cimport memcpy
 
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, Segment
 from kwsniff.core.bytes.span cimport Span, drop, keep
-from kwsniff.core.tcp.connections cimport Arrival, Direction, QueuedSegment, Streams
+from kwsniff.core.tcp.arrivals cimport Arrival
+from kwsniff.core.tcp.stream_table cimport Streams
 from kwsniff.core.tcp.segments cimport distance
 
+cdef struct QueuedSegment:
+    QueuedSegment* next
+    uint32_t seq
+    uint32_t length
+    uint32_t captured
+    bint is_rest            # of a segment of which another part comes before it
+    bint is_again           # all of its segment was held already, and it is counted as sent again
+    bint has_ack
+    bint stamped
+    uint32_t stamp          # of its sender's clock
+    uint32_t ack            # the other direction may not have begun yet, see midstream.pxd
+    Arrival arrival
+    uint8_t* data
 
-cdef inline bint is_queued(Direction* own, uint32_t seq, uint32_t length) noexcept nogil:
+cdef struct ReorderQueue:
+    QueuedSegment* first
+    QueuedSegment* last
+    bint catching_up        # waits, in the middle of handing on, for what the other direction had sent before
+    bint mending            # held segments are handed on because what was missing has come
+    int64_t evidence_at     # packets of the connection when the receiver was first seen to have missing bytes
+    int64_t mended          # nanoseconds that the stream waited for segments that then came
+    int64_t bytes
+    int64_t num
+    int64_t hole_since      # when the hole before the held segments was noticed
+    int64_t ready           # when the latest segment handed on, while others were held behind it, was ready
+
+
+cdef inline bint is_queued(ReorderQueue* queue, uint32_t seq, uint32_t length) noexcept nogil:
     """Whether all of these bytes are held already."""
-    cdef QueuedSegment* queued = own.queued
-    if own.queue_last == NULL or distance(own.queue_last.seq + own.queue_last.length, seq) <= 0:
+    cdef QueuedSegment* queued = queue.first
+    if queue.last == NULL or distance(queue.last.seq + queue.last.length, seq) <= 0:
         return False
     while queued != NULL and distance(queued.seq, seq) <= 0:
         if distance(queued.seq + queued.length, seq + length) >= 0:
@@ -34,18 +61,18 @@ cdef inline bint is_queued(Direction* own, uint32_t seq, uint32_t length) noexce
     return False
 
 
-cdef inline size_t enqueue_segment(Streams* streams, Direction* own, Segment* segment, Arrival* arrival,
+cdef inline size_t enqueue_segment(Streams* streams, ReorderQueue* queue, Segment* segment, Arrival* arrival,
                              bint is_again) noexcept nogil:
     """Copies the segment into its place; how many bytes of it were not kept because memory was refused."""
-    cdef QueuedSegment** link = &own.queued
+    cdef QueuedSegment** link = &queue.first
     cdef QueuedSegment* queued
     cdef uint32_t done = 0
     cdef uint32_t num
-    if own.queued == NULL:
-        own.hole_since = segment.time
-        own.queue_ready = NO_TIME
-    if own.queue_last != NULL and distance(segment.seq, own.queue_last.seq) >= 0:
-        link = &own.queue_last.next
+    if queue.first == NULL:
+        queue.hole_since = segment.time
+        queue.ready = NO_TIME
+    if queue.last != NULL and distance(segment.seq, queue.last.seq) >= 0:
+        link = &queue.last.next
     while done < segment.length:
         while link[0] != NULL and distance(segment.seq + done, link[0].seq) >= 0:
             link = &link[0].next
@@ -61,9 +88,9 @@ cdef inline size_t enqueue_segment(Streams* streams, Direction* own, Segment* se
         link[0] = queued
         link = &queued.next
         if queued.next == NULL:
-            own.queue_last = queued
-        own.reorder_bytes += queued.length
-        own.reorder_num += 1
+            queue.last = queued
+        queue.bytes += queued.length
+        queue.num += 1
         streams.reorder_total += <int64_t>(sizeof(QueuedSegment) + queued.captured)
         done += num
     return 0
@@ -87,34 +114,34 @@ cdef inline QueuedSegment* make_queued(Segment* segment, uint32_t at, uint32_t n
     return queued
 
 
-cdef inline QueuedSegment* unhold_next(Streams* streams, Direction* own, QueuedSegment* before) noexcept nogil:
+cdef inline QueuedSegment* unhold_next(Streams* streams, ReorderQueue* queue, QueuedSegment* before) noexcept nogil:
     """The one behind `before`, or the first one where that is NULL, which is the caller's now."""
-    cdef QueuedSegment* queued = own.queued if before == NULL else before.next
+    cdef QueuedSegment* queued = queue.first if before == NULL else before.next
     if before == NULL:
-        own.queued = queued.next
+        queue.first = queued.next
     else:
         before.next = queued.next
     if queued.next == NULL:
-        own.queue_last = before
-    own.reorder_bytes -= queued.length
-    own.reorder_num -= 1
+        queue.last = before
+    queue.bytes -= queued.length
+    queue.num -= 1
     streams.reorder_total -= <int64_t>(sizeof(QueuedSegment) + queued.captured)
     return queued
 
 
-cdef inline QueuedSegment* unhold_first(Streams* streams, Direction* own) noexcept nogil:
-    return unhold_next(streams, own, NULL)
+cdef inline QueuedSegment* unhold_first(Streams* streams, ReorderQueue* queue) noexcept nogil:
+    return unhold_next(streams, queue, NULL)
 
 
-cdef inline bint is_reached(Direction* own) noexcept nogil:
+cdef inline bint is_reached(ReorderQueue* queue, uint32_t next_seq) noexcept nogil:
     """Whether the first of what is held follows what was handed on."""
-    return own.queued != NULL and distance(own.queued.seq, own.next_seq) <= 0
+    return queue.first != NULL and distance(queue.first.seq, next_seq) <= 0
 
 
-cdef inline uint32_t held_to(Direction* own) noexcept nogil:
+cdef inline uint32_t held_to(ReorderQueue* queue, uint32_t next_seq) noexcept nogil:
     """The number behind what was handed on and what is held without a hole behind it."""
-    cdef uint32_t to_seq = own.next_seq
-    cdef QueuedSegment* queued = own.queued
+    cdef uint32_t to_seq = next_seq
+    cdef QueuedSegment* queued = queue.first
     while queued != NULL and distance(queued.seq, to_seq) <= 0:
         if distance(queued.seq + queued.length, to_seq) > 0:
             to_seq = queued.seq + queued.length
@@ -122,6 +149,6 @@ cdef inline uint32_t held_to(Direction* own) noexcept nogil:
     return to_seq
 
 
-cdef inline void drop_queued(Streams* streams, Direction* own) noexcept nogil:
-    while own.queued != NULL:
-        free(unhold_first(streams, own))
+cdef inline void drop_queued(Streams* streams, ReorderQueue* queue) noexcept nogil:
+    while queue.first != NULL:
+        free(unhold_first(streams, queue))

@@ -24,13 +24,16 @@ from libc.stdlib cimport free
 
 from kwsniff.core.declared cimport ENDING_RESET
 from kwsniff.core.capture.packets cimport TCP_ACK, TCP_RST, TCP_SYN, Segment
-from kwsniff.core.tcp.connections cimport (
-    DROP_AFTER_END, ODD_AFTER_END, ODD_RESET_TAKEN_BACK, Arrival, Connection, Direction, QueuedSegment, ResetMarks, Streams,
-    unlink_reset,
-)
+from kwsniff.core.tcp.arrivals cimport Arrival
+from kwsniff.core.tcp.connection cimport Connection
+from kwsniff.core.tcp.connections cimport unlink_reset
+from kwsniff.core.tcp.stream_table cimport DROP_AFTER_END, ODD_AFTER_END, ODD_RESET_TAKEN_BACK, Streams
+from kwsniff.core.tcp.control_block cimport Direction, block_of
+from kwsniff.core.tcp.lifecycle cimport ResetMarks
+from kwsniff.core.tcp.reorder_queue cimport QueuedSegment
 from kwsniff.core.tcp.reorder_queue cimport held_to, unhold_next
-from kwsniff.core.tcp.progress cimport LEAST_WINDOW, WINDOW, furthest
-from kwsniff.core.tcp.segments cimport distance
+from kwsniff.core.tcp.progress cimport furthest
+from kwsniff.core.tcp.segments cimport LEAST_WINDOW, WINDOW, distance
 
 
 cdef bint resets(Direction* own, Direction* other, Segment* segment) noexcept nogil:
@@ -38,17 +41,17 @@ cdef bint resets(Direction* own, Direction* other, Segment* segment) noexcept no
     other by its number. The receiver's position is not known better than between its last acknowledgement and the
     furthest number sent; what it has room for not better than by what was in flight before."""
     cdef int32_t room = LEAST_WINDOW
-    if other.syn and not own.syn and not own.known and segment.flags & TCP_ACK and segment.seq == 0:
-        return segment.ack == other.isn + 1 or distance(segment.ack, furthest(other)) == 0
-    if not own.known and not own.acked_known:
+    if other.snd.syn and not own.snd.syn and not own.snd.known and segment.flags & TCP_ACK and segment.seq == 0:
+        return segment.ack == other.snd.isn + 1 or distance(segment.ack, furthest(other)) == 0
+    if not own.snd.known and not own.snd.acked_known:
         return True
-    if <int32_t>own.flight > room:
-        room = <int32_t>own.flight
+    if <int32_t>own.snd.flight > room:
+        room = <int32_t>own.snd.flight
     if distance(segment.seq, furthest(own)) > room:
         return False
-    if distance(segment.seq, own.next_seq if own.known else own.acked) >= -1:
+    if distance(segment.seq, own.snd.next_seq if own.snd.known else own.snd.acked) >= -1:
         return True
-    return own.acked_known and distance(segment.seq, own.acked) >= -1
+    return own.snd.acked_known and distance(segment.seq, own.snd.acked) >= -1
 
 
 cdef void mark_reset(Direction* own, Segment* segment) noexcept nogil:
@@ -56,81 +59,81 @@ cdef void mark_reset(Direction* own, Segment* segment) noexcept nogil:
     cdef ResetMarks* marks = &own.reset_marks
     marks.acknowledges = (segment.flags & TCP_ACK) != 0
     marks.stamped = segment.stamped
-    marks.others_stamped = own.stamped
-    marks.compared = own.most_ttl > 0
+    marks.others_stamped = own.clock.stamped
+    marks.compared = own.seen.most_ttl > 0
     marks.ttl_step = 0
-    if marks.compared and segment.ttl > own.most_ttl:
-        marks.ttl_step = <int32_t>(segment.ttl - own.most_ttl)
-    elif segment.ttl < own.least_ttl:
-        marks.ttl_step = -<int32_t>(own.least_ttl - segment.ttl)
-    marks.ident_step = <int32_t>((segment.ident - own.last_ident) & 0xFFFF) if own.numbered else -1
+    if marks.compared and segment.ttl > own.seen.most_ttl:
+        marks.ttl_step = <int32_t>(segment.ttl - own.seen.most_ttl)
+    elif segment.ttl < own.seen.least_ttl:
+        marks.ttl_step = -<int32_t>(own.seen.least_ttl - segment.ttl)
+    marks.ident_step = <int32_t>((segment.ident - own.seen.last_ident) & 0xFFFF) if own.seen.numbered else -1
     marks.window = segment.window
 
 
 cdef bint goes_on_after_reset(Connection* connection, int sender, Segment* segment) noexcept nogil:
     """Whether this acknowledges what was sent behind the reset: a receiver that took it answers nothing more."""
-    cdef Direction* own = &connection.direction[sender]
-    cdef Direction* other = &connection.direction[1 - sender]
+    cdef Direction* own = &block_of(connection).direction[sender]
+    cdef Direction* other = &block_of(connection).direction[1 - sender]
     if connection.end != ENDING_RESET or segment.flags & (TCP_RST | TCP_SYN):
         return False
-    if segment.length and 0 < distance(segment.seq + segment.length, own.at_reset) <= WINDOW:
-        own.sent = segment.seq + segment.length
-        own.sent_known = True
-    return (segment.flags & TCP_ACK and other.sent_known and distance(other.sent, other.at_reset) > 0
-            and 0 < distance(segment.ack, other.at_reset) <= distance(other.sent, other.at_reset))
+    if segment.length and 0 < distance(segment.seq + segment.length, own.snd.at_reset) <= WINDOW:
+        own.snd.sent = segment.seq + segment.length
+        own.snd.sent_known = True
+    return (segment.flags & TCP_ACK and other.snd.sent_known and distance(other.snd.sent, other.snd.at_reset) > 0
+            and 0 < distance(segment.ack, other.snd.at_reset) <= distance(other.snd.sent, other.snd.at_reset))
 
 
 cdef bint doubt_reset(Streams* streams, Connection* connection, int sender, Segment* segment,
                       Arrival* arrival) noexcept nogil:
     """Whether the reset is taken back. A side that sent one says nothing more, and one that took it answers nothing more:
     what was sent behind it is answered only if there was none."""
-    cdef int by = connection.reset_by
-    cdef Direction* own = &connection.direction[sender]
-    cdef Direction* other = &connection.direction[1 - sender]
-    cdef bint seen = (waits_behind_reset(connection) and other.queue_last != NULL
-                      and is_behind_reset(other, other.queue_last.seq, other.queue_last.length))
-    if not segment.flags & TCP_ACK or distance(segment.ack, other.at_reset) <= 0:
+    cdef int by = block_of(connection).reset.by
+    cdef Direction* own = &block_of(connection).direction[sender]
+    cdef Direction* other = &block_of(connection).direction[1 - sender]
+    cdef bint seen = (waits_behind_reset(connection) and other.queue.last != NULL
+                      and is_behind_reset(other, other.queue.last.seq, other.queue.last.length))
+    if not segment.flags & TCP_ACK or distance(segment.ack, other.snd.at_reset) <= 0:
         return False
     # An acknowledgement alone may be of segments before the reset that the capture has not.
     if sender != by and not seen and (segment.length == 0 or not is_behind_reset(own, segment.seq, segment.length)):
         return False
     unlink_reset(streams, connection)
-    connection.reset_by = -1
-    connection.closer = connection.fin_by
-    connection.close_frame = connection.fin_frame
-    connection.close_time = connection.fin_time
-    streams.sink.oddity(streams.sink.context, connection, by, arrival, ODD_RESET_TAKEN_BACK, connection.reset_ahead)
+    block_of(connection).reset.by = -1
+    block_of(connection).closing.closer = block_of(connection).closing.fin_by
+    block_of(connection).closing.close_frame = block_of(connection).closing.fin_frame
+    block_of(connection).closing.close_time = block_of(connection).closing.fin_time
+    streams.sink.oddity(streams.sink.context, connection, by, arrival, ODD_RESET_TAKEN_BACK, block_of(connection).reset.ahead)
     return True
 
 
 cdef inline void forget_behind_reset(Direction* own) noexcept nogil:
     """What follows a reset that holds shows nothing of the stream before."""
     cdef uint32_t i
-    if own.sent_known and distance(own.sent, own.at_reset) > 0:
-        own.sent = own.at_reset
-    if own.acked_known and distance(own.acked, own.at_reset) > 0:
-        own.acked = own.at_reset
-    for i in range(own.num_sacked):
-        if distance(own.sacked[i].end, own.at_reset) > 0:
-            own.sacked[i].end = own.at_reset
-        if distance(own.sacked[i].start, own.at_reset) > 0:
-            own.sacked[i].start = own.at_reset
+    if own.snd.sent_known and distance(own.snd.sent, own.snd.at_reset) > 0:
+        own.snd.sent = own.snd.at_reset
+    if own.snd.acked_known and distance(own.snd.acked, own.snd.at_reset) > 0:
+        own.snd.acked = own.snd.at_reset
+    for i in range(own.sack.num):
+        if distance(own.sack.ranges[i].end, own.snd.at_reset) > 0:
+            own.sack.ranges[i].end = own.snd.at_reset
+        if distance(own.sack.ranges[i].start, own.snd.at_reset) > 0:
+            own.sack.ranges[i].start = own.snd.at_reset
 
 
 cdef void drop_behind_reset(Streams* streams, Connection* connection, int sender) noexcept nogil:
     """Nothing contradicted the reset: what was sent after it had no receiver."""
-    cdef Direction* own = &connection.direction[sender]
+    cdef Direction* own = &block_of(connection).direction[sender]
     cdef QueuedSegment* before = NULL
-    cdef QueuedSegment* queued = own.queued
+    cdef QueuedSegment* queued = own.queue.first
     cdef uint32_t end = furthest(own)
-    own.goes_on_unseen = own.known and distance(end, held_to(own)) > (own.fin and end == own.fin_seq + 1)
+    own.snd.goes_on_unseen = own.snd.known and distance(end, held_to(&own.queue, own.snd.next_seq)) > (own.snd.fin and end == own.snd.fin_seq + 1)
     forget_behind_reset(own)
     while queued != NULL:
         if is_behind_reset(own, queued.seq, queued.length):
-            unhold_next(streams, own, before)
+            unhold_next(streams, &own.queue, before)
             streams.sink.dropped(streams.sink.context, queued.arrival.capture, DROP_AFTER_END, queued.captured)
             streams.sink.oddity(streams.sink.context, connection, sender, &queued.arrival, ODD_AFTER_END, queued.length)
             free(queued)
         else:
             before = queued
-        queued = before.next if before != NULL else own.queued
+        queued = before.next if before != NULL else own.queue.first

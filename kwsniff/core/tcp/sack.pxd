@@ -18,12 +18,24 @@ from libc.stdint cimport uint32_t
 
 from kwsniff.core.capture.packets cimport Segment
 from kwsniff.core.bytes.span cimport Span, be32, drop
-from kwsniff.core.tcp.connections cimport GAP_LOST, GAP_NOT_CAPTURED, SACKED, Direction, Range
-from kwsniff.core.tcp.progress cimport WINDOW
-from kwsniff.core.tcp.segments cimport distance
+from kwsniff.core.tcp.arrivals cimport GAP_LOST, GAP_NOT_CAPTURED
+from kwsniff.core.tcp.segments cimport WINDOW, distance
+from kwsniff.core.tcp.send_sequence cimport SendSequence
+
+# Bytes that the receiver said it has, while others before them were missing.
+cdef struct Range:
+    uint32_t start
+    uint32_t end            # the number behind
+
+cdef enum:
+    SACKED = 8              # the number of ranges that are kept of a direction
+
+cdef struct SackRanges:
+    uint32_t num
+    Range ranges[8]         # in no order
 
 
-cdef inline void take_sack(Direction* own, Segment* segment) noexcept nogil:
+cdef inline void take_sack(SackRanges* sack, uint32_t next_seq, Segment* segment) noexcept nogil:
     """The receiver of this direction sent the segment."""
     cdef Span blocks = segment.sack
     cdef uint32_t start, end
@@ -32,18 +44,18 @@ cdef inline void take_sack(Direction* own, Segment* segment) noexcept nogil:
         end = be32(blocks, 4)
         blocks = drop(blocks, 8)
         if (distance(start, segment.ack) > 0 and distance(end, start) > 0
-                and 0 < distance(end, own.next_seq) <= WINDOW and distance(start, own.next_seq) <= WINDOW):
-            add_range(own, start, end)
+                and 0 < distance(end, next_seq) <= WINDOW and distance(start, next_seq) <= WINDOW):
+            add_range(sack, start, end)
 
 
-cdef inline void add_range(Direction* own, uint32_t start, uint32_t end) noexcept nogil:
+cdef inline void add_range(SackRanges* sack, uint32_t start, uint32_t end) noexcept nogil:
     """As the latest one, with those that it touches in it."""
     cdef uint32_t i, num = 0
     cdef Range each
-    for i in range(own.num_sacked):
-        each = own.sacked[i]
+    for i in range(sack.num):
+        each = sack.ranges[i]
         if distance(start, each.end) > 0 or distance(each.start, end) > 0:
-            own.sacked[num] = each
+            sack.ranges[num] = each
             num += 1
             continue
         if distance(each.start, start) < 0:
@@ -53,56 +65,57 @@ cdef inline void add_range(Direction* own, uint32_t start, uint32_t end) noexcep
     if num == SACKED:
         num -= 1
         for i in range(num):
-            own.sacked[i] = own.sacked[i + 1]
-    own.sacked[num].start = start
-    own.sacked[num].end = end
-    own.num_sacked = num + 1
+            sack.ranges[i] = sack.ranges[i + 1]
+    sack.ranges[num].start = start
+    sack.ranges[num].end = end
+    sack.num = num + 1
 
 
-cdef inline void forget_ranges(Direction* own, uint32_t acked) noexcept nogil:
+cdef inline void forget_ranges(SackRanges* sack, uint32_t acked) noexcept nogil:
     """Those that the acknowledgement has passed."""
     cdef uint32_t i, num = 0
-    for i in range(own.num_sacked):
-        if distance(own.sacked[i].end, acked) > 0:
-            own.sacked[num] = own.sacked[i]
+    for i in range(sack.num):
+        if distance(sack.ranges[i].end, acked) > 0:
+            sack.ranges[num] = sack.ranges[i]
             num += 1
-    own.num_sacked = num
+    sack.num = num
 
 
-cdef inline bint stands_in_range(Direction* own, uint32_t* end) noexcept nogil:
+cdef inline bint stands_in_range(SackRanges* sack, uint32_t next_seq, uint32_t* end) noexcept nogil:
     """Whether the bytes from `next_seq` on were received, and up to where at most, before `end`, that is so."""
     cdef uint32_t i
     cdef bint inside = False
-    for i in range(own.num_sacked):
-        if distance(own.sacked[i].end, own.next_seq) <= 0:
+    for i in range(sack.num):
+        if distance(sack.ranges[i].end, next_seq) <= 0:
             continue
-        if distance(own.sacked[i].start, own.next_seq) <= 0:
+        if distance(sack.ranges[i].start, next_seq) <= 0:
             inside = True
-            if distance(own.sacked[i].end, end[0]) < 0:
-                end[0] = own.sacked[i].end
-        elif distance(own.sacked[i].start, end[0]) < 0:
-            end[0] = own.sacked[i].start
+            if distance(sack.ranges[i].end, end[0]) < 0:
+                end[0] = sack.ranges[i].end
+        elif distance(sack.ranges[i].start, end[0]) < 0:
+            end[0] = sack.ranges[i].start
     return inside
 
 
-cdef inline int judge_hole(Direction* own, uint32_t* end) noexcept nogil:
+cdef inline int judge_hole(SackRanges* sack, SendSequence* snd, uint32_t* end) noexcept nogil:
     """What became of the missing bytes from `next_seq` on, as far before `end` as it is the same."""
-    if own.acked_known:
-        if distance(own.acked, end[0]) >= 0:
+    if snd.acked_known:
+        if distance(snd.acked, end[0]) >= 0:
             return GAP_NOT_CAPTURED
-        if 0 < distance(own.acked, own.next_seq) <= WINDOW:
-            end[0] = own.acked
+        if 0 < distance(snd.acked, snd.next_seq) <= WINDOW:
+            end[0] = snd.acked
             return GAP_NOT_CAPTURED
-    return GAP_NOT_CAPTURED if stands_in_range(own, end) else GAP_LOST
+    return GAP_NOT_CAPTURED if stands_in_range(sack, snd.next_seq, end) else GAP_LOST
 
 
-cdef inline bint never_came(Direction* own, Direction* other, uint32_t end) noexcept nogil:
+cdef inline bint never_came(SackRanges* sack, SendSequence* snd, SendSequence* receiver, bint asked_again, uint32_t end) noexcept nogil:
     """Whether the receiver acknowledged that it has not got the missing bytes from `next_seq` to `end`: it has a range behind them,
-    or asked for the first of them again, or closed without them. `other`: what the receiver sends."""
+    or asked for the first of them again, or closed without them. `receiver`: what it sends itself;
+    `asked_again`: it repeated its latest acknowledgement."""
     cdef uint32_t i
-    if not own.acked_known or distance(own.acked, own.next_seq) > 0:
+    if not snd.acked_known or distance(snd.acked, snd.next_seq) > 0:
         return False
-    for i in range(own.num_sacked):
-        if distance(own.sacked[i].start, end) >= 0:
+    for i in range(sack.num):
+        if distance(sack.ranges[i].start, end) >= 0:
             return True
-    return other.fin or own.repeated_acks > 0 and own.acked == own.next_seq
+    return receiver.fin or asked_again and snd.acked == snd.next_seq

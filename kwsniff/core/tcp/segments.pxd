@@ -7,6 +7,11 @@ from libc.string cimport memcmp
 from kwsniff.core.capture.packets cimport Segment
 
 
+cdef enum:
+    WINDOW = 1 << 30            # the largest window of RFC 7323
+    LEAST_WINDOW = 65535        # what a receiver may have open when its scale is not known (RFC 9293 3.1)
+
+
 cdef inline int32_t distance(uint32_t to, uint32_t since) noexcept nogil:
     """How far `to` is ahead of `since`, by signed 32-bit difference (RFC 9293 3.4)."""
     return <int32_t>(to - since)

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from kwsniff.core.capture.packets cimport Segment
 from kwsniff.core.limits cimport Limits
-from kwsniff.core.tcp.connections cimport Connection, Streams, StreamSink
+from kwsniff.core.tcp.stream_table cimport StreamSink, Streams
 
 cdef bint start_streams(Streams* streams, StreamSink sink, Limits limits, uint64_t seed) noexcept nogil
 cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil

@@ -40,15 +40,20 @@ from kwsniff.core.declared cimport ENDING_EVICTED, ENDING_FIN, ENDING_OPEN, ENDI
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.bytes.span cimport drop, keep
 from kwsniff.core.tcp.acknowledgements cimport take_ack
-from kwsniff.core.tcp.arrivals cimport begin_arrival, latest_arrival
 from kwsniff.core.tcp.midstream cimport begin_earlier, begin_stream, drop_keep_alives
-from kwsniff.core.tcp.connections cimport *
+from kwsniff.core.tcp.arrivals cimport GAP_LOST, Arrival
+from kwsniff.core.tcp.connection cimport Connection, latest_arrival
+from kwsniff.core.tcp.connections cimport (
+    add_connection, begin_connection, drop_events, find_connection, forget_ended, link_reset, remove_connection,
+)
+from kwsniff.core.tcp.stream_table cimport *
+from kwsniff.core.tcp.control_block cimport ControlBlock, Direction, block_of
 from kwsniff.core.tcp.duplicates cimport is_copy, remember_packet
 from kwsniff.core.tcp.handshakes cimport begin_behind_syn, goes_on_elsewhere, opens_anew, pass_over_syn, take_syn
 from kwsniff.core.tcp.delivery cimport declare_gap, deliver, deliver_queued, drain_queue, drop_payload
 from kwsniff.core.tcp.endings cimport end_connection
 from kwsniff.core.tcp.reorder_queue cimport drop_queued, held_to, is_queued, is_reached, enqueue_segment
-from kwsniff.core.tcp.progress cimport WINDOW, fits, is_keep_alive, note_sent
+from kwsniff.core.tcp.progress cimport fits, is_keep_alive, note_sent
 from kwsniff.core.tcp.overlap cimport differs, remember
 from kwsniff.core.tcp.retransmissions cimport (
     note_again, note_mended, note_window, tell_again, time_segment,
@@ -58,7 +63,8 @@ from kwsniff.core.tcp.resets cimport (
     answers_unseen, doubt_reset, end_of, goes_on_after_reset, is_behind_reset, is_reset, is_told_whole, note_ttl, resets,
     waits_behind_reset,
 )
-from kwsniff.core.tcp.segments cimport distance, source_endpoint
+from kwsniff.core.tcp.segment_arrivals cimport begin_arrival
+from kwsniff.core.tcp.segments cimport WINDOW, distance, source_endpoint
 from kwsniff.core.tcp.window_check cimport doubt
 
 cdef enum:
@@ -76,6 +82,7 @@ cdef bint start_streams(Streams* streams, StreamSink sink, Limits limits, uint64
     streams.sink = sink
     streams.limits = limits
     streams.seed = seed
+    streams.block_bytes = sizeof(ControlBlock)
     streams.num_buckets = 1024
     streams.buckets = <Connection**>calloc(streams.num_buckets, sizeof(Connection*))
     return streams.buckets != NULL
@@ -92,8 +99,8 @@ cdef void free_connections(Streams* streams, Connection* connection) noexcept no
     cdef Connection* newer
     while connection != NULL:
         newer = connection.newer
-        drop_queued(streams, &connection.direction[0])
-        drop_queued(streams, &connection.direction[1])
+        drop_queued(streams, &block_of(connection).direction[0].queue)
+        drop_queued(streams, &block_of(connection).direction[1].queue)
         drop_events(streams, connection)
         free(connection)
         connection = newer
@@ -104,7 +111,7 @@ cdef void end_streams(Streams* streams) noexcept nogil:
     streams.place[0] = <int64_t>PLACE_LAST
     drop_silent(streams, streams.now, NULL)
     while streams.open.oldest != NULL:
-        streams.place[1] = streams.open.oldest.touched
+        streams.place[1] = block_of(streams.open.oldest).links.touched
         end_connection(streams, streams.open.oldest, ENDING_OPEN)
 
 
@@ -138,12 +145,12 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     end_resets(streams, segment.time)
     streams.place[1] = <int64_t>PLACE_OWN
     note_time(streams, segment.time)
-    own = &connection.direction[sender]
-    other = &connection.direction[1 - sender]
+    own = &block_of(connection).direction[sender]
+    other = &block_of(connection).direction[1 - sender]
     if segment.encapsulation and not connection.encapsulation:
         connection.encapsulation = segment.encapsulation
     note_ttl(own, segment)
-    if is_copy(connection, sender, segment) and not differs(own, segment.seq, segment.payload):
+    if is_copy(connection, sender, segment) and not differs(&own.recent, segment.seq, segment.payload):
         connection.duplicates += 1
         streams.now = segment.time
         if segment.payload.num:
@@ -154,7 +161,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
         remember_packet(own, segment)
     note_packet(connection, own, segment)
     connection.last_capture = streams.capture
-    connection.is_behind = connection.last_time < streams.latest
+    block_of(connection).links.is_behind = connection.last_time < streams.latest
     if connection.ordinal != streams.ordinal:
         connection.ordinal = streams.ordinal
         connection.num_ids = 0
@@ -178,37 +185,37 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     note_window(streams, connection, sender, segment)
     arrival.zero_window = zero_window_until(own, segment.time) + zero_window_until(other, segment.time)
     if segment.flags & TCP_SYN:
-        if own.other_syn and segment.seq == own.other_isn:
+        if own.snd.other_syn and segment.seq == own.snd.other_isn:
             drop_payload(streams, &arrival, DROP_OUT_OF_WINDOW, segment.payload.num)
             return
         take_syn(streams, connection, own, segment, sender)
     if segment.flags & TCP_ACK and fits(own, segment.seq):
         take_ack(streams, connection, sender, segment, &arrival)
-        if other.beginning and distance(other.acked, other.next_seq) > 0:
+        if other.snd.beginning and distance(other.snd.acked, other.snd.next_seq) > 0:
             settle_beginning(streams, connection, 1 - sender)
-    if own.beginning and connection.packets - own.begun_at >= streams.limits.reorder_packets:
+    if own.snd.beginning and connection.packets - own.snd.begun_at >= streams.limits.reorder_packets:
         settle_beginning(streams, connection, sender)
     if segment.length and is_keep_alive(own, segment):
         drop_payload(streams, &arrival, DROP_KEEP_ALIVE, segment.payload.num)
     elif segment.length:
         take_payload(streams, connection, sender, segment, &arrival)
-        own.sent_at = segment.time
-        own.told_ack = segment.ack
-        if own.other_syn and not connection.ended:
+        own.trips.sent_at = segment.time
+        own.snd.latest_ack = segment.ack
+        if own.snd.other_syn and not connection.ended:
             pass_over_syn(streams, connection, sender, &arrival)
     elif not segment.flags & TCP_SYN:
         note_sent(own, segment, segment.seq)
-    if connection.direction[1 - sender].acked_known and not connection.ended:
+    if block_of(connection).direction[1 - sender].snd.acked_known and not connection.ended:
         check_patience(streams, connection, 1 - sender, &arrival)
-    if own.queued != NULL:
+    if own.queue.first != NULL:
         check_patience(streams, connection, sender, &arrival)
     if segment.flags & TCP_FIN and not connection.ended:
         take_fin(connection, own, segment, sender)
-        if own.beginning:
+        if own.snd.beginning:
             settle_beginning(streams, connection, sender)
-    if connection.reset_by >= 0 and doubt_reset(streams, connection, sender, segment, &arrival):
+    if block_of(connection).reset.by >= 0 and doubt_reset(streams, connection, sender, segment, &arrival):
         for i in range(2):
-            if is_reached(&connection.direction[i]) and not connection.ended:
+            if has_next(&block_of(connection).direction[i]) and not connection.ended:
                 deliver_queued(streams, connection, i, True)
     close_if_done(streams, connection)
 
@@ -231,7 +238,7 @@ cdef inline void note_time(Streams* streams, int64_t time) noexcept nogil:
 
 cdef inline void end_resets(Streams* streams, int64_t time) noexcept nogil:
     while streams.first_reset != NULL and is_reset(streams.first_reset, time):
-        streams.place[1] = <int64_t>PLACE_RESETS + streams.first_reset.reset_touched
+        streams.place[1] = <int64_t>PLACE_RESETS + block_of(streams.first_reset).links.reset_touched
         end_connection(streams, streams.first_reset, ENDING_RESET)
 
 
@@ -246,8 +253,8 @@ cdef void drop_silent(Streams* streams, int64_t time, Connection* spared) noexce
         forget_ended(streams, time)
     while (streams.open.oldest != NULL and streams.open.oldest != spared
             and silent_too_long(streams, streams.open.oldest, time)):
-        streams.place[1] = streams.open.oldest.touched
-        if streams.open.oldest.is_behind:
+        streams.place[1] = block_of(streams.open.oldest).links.touched
+        if block_of(streams.open.oldest).links.is_behind:
             streams.alone = True        # one that was silent for less long may be before it
         evict(streams, streams.open.oldest)
 
@@ -274,7 +281,7 @@ cdef void give_up(Streams* streams, Connection* connection) noexcept nogil:
     cdef Arrival arrival
     if connection.ended:
         return
-    if connection.reset_by < 0:
+    if block_of(connection).reset.by < 0:
         arrival = latest_arrival(connection)
         streams.sink.oddity(streams.sink.context, connection, 0, &arrival, ODD_EVICTED, connection.packets)
     end_connection(streams, connection, ENDING_EVICTED)
@@ -282,18 +289,23 @@ cdef void give_up(Streams* streams, Connection* connection) noexcept nogil:
 
 cdef void begin_again(Streams* streams, Connection* connection) noexcept nogil:
     """The same addresses and ports carry another connection now, whose SYN may have come already."""
-    cdef bint[2] with_syn = [connection.direction[0].other_syn, connection.direction[1].other_syn]
-    connection.direction[0].other_syn = False
-    connection.direction[1].other_syn = False
+    cdef bint[2] with_syn = [block_of(connection).direction[0].snd.other_syn, block_of(connection).direction[1].snd.other_syn]
+    block_of(connection).direction[0].snd.other_syn = False
+    block_of(connection).direction[1].snd.other_syn = False
     end_connection(streams, connection, ENDING_REUSED)
-    connection.direction[0].other_syn = with_syn[0]
-    connection.direction[1].other_syn = with_syn[1]
+    block_of(connection).direction[0].snd.other_syn = with_syn[0]
+    block_of(connection).direction[1].snd.other_syn = with_syn[1]
     begin_behind_syn(streams, connection)
+
+
+cdef inline bint has_next(Direction* own) noexcept nogil:
+    """Whether what comes next is held already."""
+    return is_reached(&own.queue, own.snd.next_seq)
 
 
 cdef inline void note_packet(Connection* connection, Direction* own, Segment* segment) noexcept nogil:
     connection.packets += 1
-    own.packets += 1
+    own.traffic.packets += 1
     if connection.first_frame == 0:
         connection.first_frame = segment.frame
         connection.first_time = segment.time
@@ -305,159 +317,160 @@ cdef inline void note_packet(Connection* connection, Direction* own, Segment* se
 cdef void take_reset(Streams* streams, Connection* connection, int sender, Segment* segment,
                      Arrival* arrival) noexcept nogil:
     """What a reset carries is a text about it (RFC 9293 3.5.3), not the stream's."""
-    cdef Direction* own = &connection.direction[sender]
-    cdef Direction* other = &connection.direction[1 - sender]
+    cdef Direction* own = &block_of(connection).direction[sender]
+    cdef Direction* other = &block_of(connection).direction[1 - sender]
     cdef int32_t ahead
     cdef int i
     drop_payload(streams, arrival, DROP_AFTER_END, segment.payload.num)
     if not resets(own, other, segment):
         streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_RESET,
-                            distance(segment.seq, own.next_seq if own.known else own.acked))
+                            distance(segment.seq, own.snd.next_seq if own.snd.known else own.snd.acked))
         return
     if waits_behind_reset(connection):
         # A side that is gone answers every segment that was in flight with another one.
-        if sender == connection.reset_sender and answers_unseen(own, other, segment):
-            connection.reset_answers_unseen = True
+        if sender == block_of(connection).reset.sender and answers_unseen(own, other, segment):
+            block_of(connection).reset.answers_unseen = True
         return
     if segment.flags & TCP_ACK:
         take_ack(streams, connection, sender, segment, arrival)
-    connection.reset_sender = sender
-    connection.reset_seq = segment.seq
-    connection.reset_answers_unseen = answers_unseen(own, other, segment)
-    connection.reset_at = segment.time
-    connection.reset_frame = segment.frame
-    connection.reset_capture = streams.capture
-    connection.reset_marks = own.reset_marks
-    if connection.closer < 0:
-        connection.closer = sender
-        connection.close_frame = segment.frame
-        connection.close_time = segment.time
+    block_of(connection).reset.sender = sender
+    block_of(connection).reset.seq = segment.seq
+    block_of(connection).reset.answers_unseen = answers_unseen(own, other, segment)
+    block_of(connection).reset.time = segment.time
+    block_of(connection).reset.frame = segment.frame
+    block_of(connection).reset.capture = streams.capture
+    block_of(connection).reset.marks = own.reset_marks
+    if block_of(connection).closing.closer < 0:
+        block_of(connection).closing.closer = sender
+        block_of(connection).closing.close_frame = segment.frame
+        block_of(connection).closing.close_time = segment.time
     ahead = distance(segment.seq, end_of(own))
     for i in range(2):
-        if ahead <= 0 and connection.direction[i].beginning:
+        if ahead <= 0 and block_of(connection).direction[i].snd.beginning:
             settle_beginning(streams, connection, i)
-        connection.direction[i].at_reset = end_of(&connection.direction[i])
-    if own.fin and other.fin:
+        block_of(connection).direction[i].snd.at_reset = end_of(&block_of(connection).direction[i])
+    if own.snd.fin and other.snd.fin:
         end_connection(streams, connection, ENDING_FIN)
-    elif not own.known or ahead <= 0 and (not other.known or connection.reset_by >= 0 or is_told_whole(own, other)):
+    elif not own.snd.known or ahead <= 0 and (not other.snd.known or block_of(connection).reset.by >= 0
+                                              or is_told_whole(own, other)):
         # Who acknowledged something was accepted, though the capture may have lost with what. So was who is reset with
         # another number than a SYN has to be: 0, with an acknowledgement (RFC 9293 3.10.7.1).
-        connection.refused = (sender != connection.opener and other.syn and not own.syn and not own.acked_known
+        connection.refused = (sender != connection.opener and other.snd.syn and not own.snd.syn and not own.snd.acked_known
                               and segment.flags & TCP_ACK and segment.seq == 0)
         end_connection(streams, connection, ENDING_RESET)
-    elif connection.reset_by < 0:
-        connection.reset_by = sender
-        connection.reset_ahead = ahead if ahead > 0 else 0
-        connection.reset_time = segment.time
+    elif block_of(connection).reset.by < 0:
+        block_of(connection).reset.by = sender
+        block_of(connection).reset.ahead = ahead if ahead > 0 else 0
+        block_of(connection).reset.since = segment.time
         link_reset(streams, connection)
 
 
 cdef void settle_beginning(Streams* streams, Connection* connection, int sender) noexcept nogil:
-    connection.direction[sender].beginning = False
-    drop_keep_alives(streams, &connection.direction[sender], &connection.direction[1 - sender])
+    block_of(connection).direction[sender].snd.beginning = False
+    drop_keep_alives(streams, &block_of(connection).direction[sender], &block_of(connection).direction[1 - sender])
     deliver_queued(streams, connection, sender, True)
 
 
 cdef void take_fin(Connection* connection, Direction* own, Segment* segment, int sender) noexcept nogil:
     cdef uint32_t end = segment.seq + segment.length
-    if own.known and (distance(end, own.next_seq) < 0 or not fits(own, end)):
+    if own.snd.known and (distance(end, own.snd.next_seq) < 0 or not fits(own, end)):
         return                  # an old one, or none of this stream's
-    own.fin = True
-    own.fin_seq = end
-    own.told_ack = segment.ack
+    own.snd.fin = True
+    own.snd.fin_seq = end
+    own.snd.latest_ack = segment.ack
     note_sent(own, segment, end)
-    if connection.fin_by < 0:
-        connection.fin_by = sender
-        connection.fin_frame = segment.frame
-        connection.fin_time = segment.time
-    if connection.closer < 0:
-        connection.closer = sender
-        connection.close_frame = segment.frame
-        connection.close_time = segment.time
-    if not own.known:           # a direction whose payload was never captured still ends here
-        own.fin_done = True
+    if block_of(connection).closing.fin_by < 0:
+        block_of(connection).closing.fin_by = sender
+        block_of(connection).closing.fin_frame = segment.frame
+        block_of(connection).closing.fin_time = segment.time
+    if block_of(connection).closing.closer < 0:
+        block_of(connection).closing.closer = sender
+        block_of(connection).closing.close_frame = segment.frame
+        block_of(connection).closing.close_time = segment.time
+    if not own.snd.known:           # a direction whose payload was never captured still ends here
+        own.snd.fin_done = True
 
 
 cdef void take_payload(Streams* streams, Connection* connection, int sender, Segment* segment,
                        Arrival* arrival) noexcept nogil:
-    cdef Direction* own = &connection.direction[sender]
+    cdef Direction* own = &block_of(connection).direction[sender]
     cdef int32_t ahead
     cdef uint32_t repeated
-    if segment.length > own.largest_sent:
-        own.largest_sent = segment.length
-    if not own.known:
-        begin_stream(connection, own, &connection.direction[1 - sender], segment)
-    ahead = distance(segment.seq, own.next_seq)
+    if segment.length > own.traffic.largest_sent:
+        own.traffic.largest_sent = segment.length
+    if not own.snd.known:
+        begin_stream(connection, own, &block_of(connection).direction[1 - sender], segment)
+    ahead = distance(segment.seq, own.snd.next_seq)
     if waits_behind_reset(connection) and -WINDOW <= ahead <= WINDOW and is_behind_reset(own, segment.seq, segment.length):
         hold_behind_reset(streams, connection, sender, segment, ahead, arrival)
         return
-    if own.beginning and -WINDOW <= ahead <= WINDOW:
+    if own.snd.beginning and -WINDOW <= ahead <= WINDOW:
         if ahead < 0:
-            begin_earlier(own, &connection.direction[1 - sender], segment.seq)
+            begin_earlier(own, &block_of(connection).direction[1 - sender], segment.seq)
         hold(streams, connection, sender, segment, arrival)
         return
     if ahead == 0:
-        own.strange = 0
-        remember(own, segment.seq, segment.length, segment.payload)
+        own.check.strange = 0
+        remember(&own.recent, segment.seq, segment.length, segment.payload)
         time_segment(own, segment, segment.length)
-        if was_lost(own, &connection.direction[1 - sender], segment):
+        if was_lost(own, &block_of(connection).direction[1 - sender], segment):
             take_lost(streams, connection, sender, segment, arrival)
-        if own.queued != NULL:
+        if own.queue.first != NULL:
             note_mended(own, segment, arrival)
         deliver(streams, connection, sender, segment.payload, segment.length, arrival)
-        if own.queued != NULL:
+        if own.queue.first != NULL:
             deliver_queued(streams, connection, sender, False)
         return
     if ahead < -WINDOW or ahead > WINDOW:
         streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_OUT_OF_WINDOW, ahead)
-        own.strange += 1
-        if own.strange >= STRANGE_SEGMENTS and not waits_behind_reset(connection):
+        own.check.strange += 1
+        if own.check.strange >= STRANGE_SEGMENTS and not waits_behind_reset(connection):
             rebase(streams, connection, sender, segment, arrival)
         else:
             drop_payload(streams, arrival, DROP_OUT_OF_WINDOW, segment.payload.num)
         return
-    own.strange = 0
+    own.check.strange = 0
     if ahead > 0:
-        own.out_of_order += 1
+        own.traffic.out_of_order += 1
         hold(streams, connection, sender, segment, arrival)
         return
     repeated = <uint32_t>(-ahead)
     if repeated >= segment.length:
         pass_over_repeated(streams, connection, sender, segment, ahead, arrival)
         return
-    own.retransmitted += repeated
+    own.traffic.retransmitted += repeated
     tell_again(streams, connection, sender, segment, ahead, repeated)
     drop_payload(streams, arrival, DROP_RETRANSMITTED, keep(segment.payload, repeated).num)
     streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_OVERLAP, repeated)
-    if differs(own, segment.seq, keep(segment.payload, repeated)):
+    if differs(&own.recent, segment.seq, keep(segment.payload, repeated)):
         streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_CONFLICT, repeated)
-    if own.queued != NULL:
+    if own.queue.first != NULL:
         note_mended(own, segment, arrival)
     deliver(streams, connection, sender, drop(segment.payload, repeated), segment.length - repeated, arrival)
-    if own.queued != NULL:
+    if own.queue.first != NULL:
         deliver_queued(streams, connection, sender, False)
 
 
 cdef void take_lost(Streams* streams, Connection* connection, int sender, Segment* segment,
                     Arrival* arrival) noexcept nogil:
     """The first copy that is seen of what was sent again."""
-    cdef Direction* own = &connection.direction[sender]
-    own.retransmitted += <int64_t>segment.length
-    own.lost_before += <int64_t>segment.length
-    own.retransmissions += 1
+    cdef Direction* own = &block_of(connection).direction[sender]
+    own.traffic.retransmitted += <int64_t>segment.length
+    own.traffic.lost_before += <int64_t>segment.length
+    own.traffic.retransmissions += 1
     arrival.retransmissions += 1
     tell_again(streams, connection, sender, segment, 0, segment.length)
 
 
 cdef void pass_over_repeated(Streams* streams, Connection* connection, int sender, Segment* segment, int32_t ahead,
                              Arrival* arrival) noexcept nogil:
-    cdef Direction* own = &connection.direction[sender]
-    own.retransmitted += segment.length
-    own.retransmissions += 1
-    own.timed = False
+    cdef Direction* own = &block_of(connection).direction[sender]
+    own.traffic.retransmitted += segment.length
+    own.traffic.retransmissions += 1
+    own.trips.timed = False
     note_again(own, segment, ahead)
     tell_again(streams, connection, sender, segment, ahead, segment.length)
-    if differs(own, segment.seq, segment.payload):
+    if differs(&own.recent, segment.seq, segment.payload):
         streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_CONFLICT, segment.length)
     drop_payload(streams, arrival, DROP_RETRANSMITTED, segment.payload.num)
 
@@ -465,14 +478,14 @@ cdef void pass_over_repeated(Streams* streams, Connection* connection, int sende
 cdef void hold_behind_reset(Streams* streams, Connection* connection, int sender, Segment* segment, int32_t ahead,
                             Arrival* arrival) noexcept nogil:
     """Of each byte the first copy, as if it had been handed on."""
-    cdef Direction* own = &connection.direction[sender]
+    cdef Direction* own = &block_of(connection).direction[sender]
     cdef Segment rest = segment[0]
-    cdef int32_t repeated = distance(held_to(own), segment.seq)
+    cdef int32_t repeated = distance(held_to(&own.queue, own.snd.next_seq), segment.seq)
     if repeated >= <int64_t>segment.length:
         pass_over_repeated(streams, connection, sender, segment, ahead, arrival)
         return
     if repeated > 0:
-        own.retransmitted += repeated
+        own.traffic.retransmitted += repeated
         tell_again(streams, connection, sender, segment, ahead, repeated)
         drop_payload(streams, arrival, DROP_RETRANSMITTED, keep(segment.payload, repeated).num)
         streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_OVERLAP, repeated)
@@ -484,45 +497,45 @@ cdef void hold_behind_reset(Streams* streams, Connection* connection, int sender
 
 cdef void rebase(Streams* streams, Connection* connection, int sender, Segment* segment,
                  Arrival* arrival) noexcept nogil:
-    cdef Direction* own = &connection.direction[sender]
-    own.strange = 0
+    cdef Direction* own = &block_of(connection).direction[sender]
+    own.check.strange = 0
     drain_queue(streams, connection, sender)
     if connection.ended:
         return
     streams.sink.gap(streams.sink.context, connection, sender, arrival, -1, GAP_LOST)
-    own.next_seq = segment.seq
-    own.acked_known = False
-    own.num_sacked = 0
-    own.sent_known = False
+    own.snd.next_seq = segment.seq
+    own.snd.acked_known = False
+    own.sack.num = 0
+    own.snd.sent_known = False
     deliver(streams, connection, sender, segment.payload, segment.length, arrival)
 
 
 cdef void hold(Streams* streams, Connection* connection, int sender, Segment* segment,
                Arrival* arrival) noexcept nogil:
-    cdef Direction* own = &connection.direction[sender]
+    cdef Direction* own = &block_of(connection).direction[sender]
     cdef bint is_again
-    if (own.reorder_bytes + segment.length > streams.limits.reorder_bytes
-            or own.reorder_num >= streams.limits.reorder_segments
+    if (own.queue.bytes + segment.length > streams.limits.reorder_bytes
+            or own.queue.num >= streams.limits.reorder_segments
             or streams.reorder_total + segment.length > streams.limits.reorder_bytes_total):
         if waits_behind_reset(connection):
             end_connection(streams, connection, ENDING_RESET)
             drop_payload(streams, arrival, DROP_AFTER_END, segment.payload.num)
             streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_AFTER_END, segment.length)
             return
-        streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_HELD_LIMIT, own.reorder_bytes)
+        streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_HELD_LIMIT, own.queue.bytes)
         drain_queue(streams, connection, sender)
         if not connection.ended:
             take_payload_after_drain(streams, connection, sender, segment, arrival)
         return
-    is_again = segment.length > 1 and is_queued(own, segment.seq, segment.length)
-    own.retransmissions += is_again
-    drop_payload(streams, arrival, DROP_NO_MEMORY, enqueue_segment(streams, own, segment, arrival, is_again))
+    is_again = segment.length > 1 and is_queued(&own.queue, segment.seq, segment.length)
+    own.traffic.retransmissions += is_again
+    drop_payload(streams, arrival, DROP_NO_MEMORY, enqueue_segment(streams, &own.queue, segment, arrival, is_again))
 
 
 cdef void take_payload_after_drain(Streams* streams, Connection* connection, int sender, Segment* segment,
                                    Arrival* arrival) noexcept nogil:
-    cdef Direction* own = &connection.direction[sender]
-    cdef int32_t ahead = distance(segment.seq, own.next_seq)
+    cdef Direction* own = &block_of(connection).direction[sender]
+    cdef int32_t ahead = distance(segment.seq, own.snd.next_seq)
     if ahead > 0:
         declare_gap(streams, connection, sender, segment.seq, arrival)
         ahead = 0
@@ -536,25 +549,25 @@ cdef void take_payload_after_drain(Streams* streams, Connection* connection, int
 
 cdef inline void check_patience(Streams* streams, Connection* connection, int sender, Arrival* arrival) noexcept nogil:
     """Gives a hole up that the receiver has acknowledged and that the capture has not shown for long enough."""
-    cdef Direction* own = &connection.direction[sender]
+    cdef Direction* own = &block_of(connection).direction[sender]
     cdef uint32_t to_seq
     if waits_behind_reset(connection):
         return
-    if not own.known or own.beginning or not own.acked_known or distance(own.acked, own.next_seq) <= 0:
-        own.evidence_at = 0
+    if not own.snd.known or own.snd.beginning or not own.snd.acked_known or distance(own.snd.acked, own.snd.next_seq) <= 0:
+        own.queue.evidence_at = 0
         return
-    to_seq = own.acked
-    if own.fin and to_seq == own.fin_seq + 1:
-        to_seq = own.fin_seq        # a FIN takes a number but no byte
-    if distance(to_seq, own.next_seq) <= 0 or distance(to_seq, own.next_seq) > WINDOW:
+    to_seq = own.snd.acked
+    if own.snd.fin and to_seq == own.snd.fin_seq + 1:
+        to_seq = own.snd.fin_seq        # a FIN takes a number but no byte
+    if distance(to_seq, own.snd.next_seq) <= 0 or distance(to_seq, own.snd.next_seq) > WINDOW:
         return
-    if own.evidence_at == 0:
-        own.evidence_at = connection.packets
+    if own.queue.evidence_at == 0:
+        own.queue.evidence_at = connection.packets
         return
-    if connection.packets - own.evidence_at < streams.limits.reorder_packets:
+    if connection.packets - own.queue.evidence_at < streams.limits.reorder_packets:
         return
-    if own.queued != NULL and distance(to_seq, own.queued.seq) > 0:
-        to_seq = own.queued.seq
+    if own.queue.first != NULL and distance(to_seq, own.queue.first.seq) > 0:
+        to_seq = own.queue.first.seq
     declare_gap(streams, connection, sender, to_seq, arrival)
     deliver_queued(streams, connection, sender, True)
 
@@ -567,13 +580,13 @@ cdef inline void close_if_done(Streams* streams, Connection* connection) noexcep
     if connection.ended:
         return
     for i in range(2):
-        own = &connection.direction[i]
-        if own.fin and own.known and distance(own.next_seq, own.fin_seq) >= 0:
-            own.fin_done = True
-    if closed_by(&connection.direction[0]) and closed_by(&connection.direction[1]):
+        own = &block_of(connection).direction[i]
+        if own.snd.fin and own.snd.known and distance(own.snd.next_seq, own.snd.fin_seq) >= 0:
+            own.snd.fin_done = True
+    if closed_by(&block_of(connection).direction[0]) and closed_by(&block_of(connection).direction[1]):
         end_connection(streams, connection, ENDING_FIN)
 
 
 cdef inline bint closed_by(Direction* own) noexcept nogil:
     """This direction's FIN was sent and acknowledged."""
-    return own.fin_done and (not own.known or own.acked_known and distance(own.acked, own.fin_seq + 1) >= 0)
+    return own.snd.fin_done and (not own.snd.known or own.snd.acked_known and distance(own.snd.acked, own.snd.fin_seq + 1) >= 0)

@@ -17,7 +17,7 @@ Source: RFC 6298, RFC 6864.
 from libc.stdint cimport int64_t, uint32_t
 
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_SYN, Segment
-from kwsniff.core.tcp.connections cimport Direction
+from kwsniff.core.tcp.control_block cimport Direction
 
 cdef enum:
     MOST_UNSEEN = 3
@@ -32,23 +32,23 @@ cdef extern from *:
 cdef inline void note_number(Direction* own, Segment* segment) noexcept nogil:
     """How many numbers of its sender's packets are missing before this one, and for how long it was silent."""
     if segment.flags & TCP_SYN:
-        own.numbered = segment.flags & TCP_ACK != 0 and segment.ident == 0
-        own.unseen = 0
+        own.seen.numbered = segment.flags & TCP_ACK != 0 and segment.ident == 0
+        own.seen.unseen = 0
     else:
-        own.unseen = (segment.ident - own.last_ident - 1) & 0xFFFF if own.numbered and own.bare else 0
-    if own.unseen:
-        own.silence = segment.time - own.seen_time if segment.time != NO_TIME and own.seen_time != NO_TIME else 0
-    own.seen_time = segment.time
-    own.bare = segment.length == 0 and segment.ident != 0
+        own.seen.unseen = (segment.ident - own.seen.last_ident - 1) & 0xFFFF if own.seen.numbered and own.seen.bare else 0
+    if own.seen.unseen:
+        own.seen.silence = segment.time - own.seen.seen_time if segment.time != NO_TIME and own.seen.seen_time != NO_TIME else 0
+    own.seen.seen_time = segment.time
+    own.seen.bare = segment.length == 0 and segment.ident != 0
 
 
 cdef inline int64_t left_earlier(Direction* own, Direction* other, Segment* segment) noexcept nogil:
     """By how much the segment's payload left earlier than what is seen of it, or 0."""
     cdef int64_t timeout = LEAST_TIMEOUT
-    if (own.unseen > MOST_UNSEEN or segment.length == 0 or not own.known or segment.seq != own.next_seq
-            or not own.acked_known or own.acked != own.next_seq or own.queued != NULL
-            or not other.known or not other.acked_known or other.acked != other.next_seq or other.queued != NULL):
+    if (own.seen.unseen > MOST_UNSEEN or segment.length == 0 or not own.snd.known or segment.seq != own.snd.next_seq
+            or not own.snd.acked_known or own.snd.acked != own.snd.next_seq or own.queue.first != NULL
+            or not other.snd.known or not other.snd.acked_known or other.snd.acked != other.snd.next_seq or other.queue.first != NULL):
         return 0
-    timeout += own.round_trip if own.round_trip > other.round_trip else other.round_trip
-    timeout *= (1 << own.unseen) - 1
-    return timeout if timeout <= own.silence else 0
+    timeout += own.trips.smallest if own.trips.smallest > other.trips.smallest else other.trips.smallest
+    timeout *= (1 << own.seen.unseen) - 1
+    return timeout if timeout <= own.seen.silence else 0

@@ -15,7 +15,13 @@ Rules
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from kwsniff.core.capture.packets cimport NO_TIME, Segment
-from kwsniff.core.tcp.connections cimport Direction
+
+cdef struct SenderClock:
+    bint stamped            # its segments have stamps
+    uint32_t first_stamp
+    int64_t first_stamp_time
+    int64_t spell_since     # when the current spell began
+    int64_t behind[2]       # least time from stamp to capture, of this spell and the one before; from that of the first
 
 cdef extern from *:
     """
@@ -32,30 +38,30 @@ cdef extern from *:
     const int64_t STAMP_SLACK       # this part of the time that it was seen
 
 
-cdef inline int64_t take_stamp(Direction* own, Segment* segment) noexcept nogil:
+cdef inline int64_t take_stamp(SenderClock* clock, Segment* segment) noexcept nogil:
     """How much later than usual the segment came, or 0."""
     cdef int64_t behind, since, told
     if not segment.stamped or segment.time == NO_TIME:
         return 0
-    if not own.stamped:
-        own.stamped = True
-        own.first_stamp = segment.stamp
-        own.first_stamp_time = segment.time
-        own.spell_since = segment.time
-        own.behind[0] = 0
-        own.behind[1] = 0
-    since = segment.time - own.first_stamp_time
-    told = <int64_t><int32_t>(segment.stamp - own.first_stamp) * STAMP_TICK
+    if not clock.stamped:
+        clock.stamped = True
+        clock.first_stamp = segment.stamp
+        clock.first_stamp_time = segment.time
+        clock.spell_since = segment.time
+        clock.behind[0] = 0
+        clock.behind[1] = 0
+    since = segment.time - clock.first_stamp_time
+    told = <int64_t><int32_t>(segment.stamp - clock.first_stamp) * STAMP_TICK
     behind = since - told
     if not -since // STAMP_SLACK - STAMP_TICK < behind < since // STAMP_SLACK + STAMP_MOST:
         return 0
-    if segment.time - own.spell_since > STAMP_SPELL:
-        own.behind[1] = own.behind[0]
-        own.behind[0] = behind
-        own.spell_since = segment.time
-    elif behind < own.behind[0]:
-        own.behind[0] = behind
+    if segment.time - clock.spell_since > STAMP_SPELL:
+        clock.behind[1] = clock.behind[0]
+        clock.behind[0] = behind
+        clock.spell_since = segment.time
+    elif behind < clock.behind[0]:
+        clock.behind[0] = behind
     if since < STAMP_PROOF:
         return 0
-    behind -= own.behind[0] if own.behind[0] < own.behind[1] else own.behind[1]
+    behind -= clock.behind[0] if clock.behind[0] < clock.behind[1] else clock.behind[1]
     return behind - STAMP_TICK // 2 if behind > STAMP_TICK else 0

@@ -20,7 +20,8 @@ from libc.string cimport memset
 
 from kwsniff.core.bytes.buffer cimport contents, release, shrink
 from kwsniff.core.bytes.span cimport Span, be16, be32, drop, keep, make_span, u8
-from kwsniff.core.tcp.connections cimport GAP_NOT_DECRYPTED, Arrival, Connection
+from kwsniff.core.tcp.arrivals cimport GAP_NOT_DECRYPTED, Arrival
+from kwsniff.core.tcp.connection cimport Connection
 from kwsniff.core.tls.hello cimport (
     HELLO_COMES, Hello, free_hello, make_hello, take_clear_messages, take_hello, take_opened_alert,
 )

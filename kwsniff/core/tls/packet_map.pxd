@@ -2,7 +2,8 @@
 from libc.stdint cimport int64_t, uint32_t
 
 from kwsniff.core.bytes.span cimport Span
-from kwsniff.core.tcp.connections cimport Arrival, Connection
+from kwsniff.core.tcp.arrivals cimport Arrival
+from kwsniff.core.tcp.connection cimport Connection
 from kwsniff.core.tls.tls_state cimport Carrier, Opening, Tls, TlsSide
 
 cdef bint keep_bytes(TlsSide* side, Arrival* arrival, Span data) noexcept nogil

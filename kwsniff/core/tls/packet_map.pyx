@@ -20,7 +20,8 @@ from libc.string cimport memmove, memset
 
 from kwsniff.core.bytes.buffer cimport Buffer, append, append_raw, contents, shrink
 from kwsniff.core.bytes.span cimport Span, drop, keep
-from kwsniff.core.tcp.connections cimport Arrival, Connection
+from kwsniff.core.tcp.arrivals cimport Arrival
+from kwsniff.core.tcp.connection cimport Connection
 from kwsniff.core.tls.record_layer cimport RECORD_DATA, RECORD_HEADER
 from kwsniff.core.tls.tls_state cimport Carrier, Opened, Opening, Tls, TlsSide, Turn
 

@@ -19,7 +19,8 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from kwsniff.core.bytes.buffer cimport contents, release
 from kwsniff.core.bytes.span cimport Span, be16, drop, has, keep, u8
-from kwsniff.core.tcp.connections cimport GAP_NOT_DECRYPTED, Arrival, Connection
+from kwsniff.core.tcp.arrivals cimport GAP_NOT_DECRYPTED, Arrival
+from kwsniff.core.tcp.connection cimport Connection
 from kwsniff.core.tls.hello cimport Hello
 from kwsniff.core.tls.keys cimport drop_key, find_number, guess_key, key_overhead, take_key
 from kwsniff.core.tls.record_layer cimport RECORD_DATA, RECORD_HEADER, begins_record

@@ -11,7 +11,8 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from kwsniff.core.bytes.buffer cimport Buffer
 from kwsniff.core.bytes.span cimport Span
-from kwsniff.core.tcp.connections cimport Arrival, Connection
+from kwsniff.core.tcp.arrivals cimport Arrival
+from kwsniff.core.tcp.connection cimport Connection
 from kwsniff.core.tls.hello cimport Hello
 
 cdef enum SidePhase:
