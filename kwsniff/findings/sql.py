@@ -203,8 +203,9 @@ def _interruptible(database: "duckdb.DuckDBPyConnection", step: Callable[[], Ans
         finally:
             done.set()
 
-    threading.Thread(target=take, name="kwsniff-query", daemon=True).start()
+    thread = threading.Thread(target=take, name="kwsniff-query", daemon=True)
     try:
+        thread.start()  # it waits until the thread runs: Ctrl-C may come here too
         done.wait()
     except KeyboardInterrupt:
         end = time.monotonic() + _PATIENCE_S

@@ -222,7 +222,7 @@ def test_lags_that_dip_at_first_open_no_database(monkeypatch: pytest.MonkeyPatch
         raise AssertionError("a database was opened")
 
     capture = tmp_path / "mixed.pcap"
-    write(capture, mixed(), megabytes=10, period_ns=SMALL_PERIOD)
+    write(capture, mixed(errors=0.0), megabytes=10, period_ns=SMALL_PERIOD)
     monkeypatch.setattr("kwsniff.findings.views._set_up", refuse)
     kwsniff.analyze(capture, output=tmp_path / "out")
     lags = pq.read_table(tmp_path / "out" / "commits.parquet", columns=["lag"])["lag"].drop_null()

@@ -1,9 +1,9 @@
 """`python -m tests.perf --against REVISION`: another revision of kwsniff, built beside this one.
 
     this checkout        ... run 1 ...           ... run 1 ...      best and median of each,
-    REVISION, a clone            ... run 1 ...           ...        ratios: this one to the other
+    REVISION, installed          ... run 1 ...           ...        ratios: this one to the other
 
-Both run in this Python with the same libraries, in turns, on the same captures, as `python -m kwsniff`.
+Both run in this Python with the same libraries, in turns, on the same captures.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -20,33 +21,36 @@ from tests.perf.measure import Measured, process
 
 ROOT = Path(__file__).parents[2]
 Say = Callable[..., None]
+_START = "import sys; from kwsniff.cli.main import run; sys.exit(run())"
+"""What the installed command does."""
 _WHERE = "import kwsniff, os; print(os.path.dirname(os.path.dirname(kwsniff.__file__)))"
 
 
 def build(revision: str, folder: Path) -> Path:
-    """The root of a clone of `revision` with a compiled core; one that was built before is used again.
+    """A folder with the package of `revision`, installed there; one that was built before is used again.
 
     Raises RuntimeError where git does not know the revision, or the build fails.
     """
     commit = _run(["git", "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"], ROOT).strip()
     root = folder / f"revision-{commit[:12]}"
-    done = root / "build" / "perf-built"
-    if not done.exists():
-        shutil.rmtree(root, ignore_errors=True)
-        _run(["git", "clone", "--quiet", "--shared", "--no-checkout", str(ROOT), str(root)], folder)
-        _run(["git", "checkout", "--quiet", "--detach", commit], root)
-        _run([sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"], root)
-        done.touch()
+    if not root.exists():
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            clone, built = Path(place, "clone"), Path(place, "built")
+            _run(["git", "clone", "--quiet", "--shared", "--no-checkout", str(ROOT), str(clone)], folder)
+            _run(["git", "checkout", "--quiet", "--detach", commit], clone)
+            install = ["pip", "install", "--quiet", "--no-deps", "--target", str(built), str(clone)]
+            _run([sys.executable, "-m", *install], folder)
+            built.rename(root)
     return root
 
 
 def command_of(root: Path) -> list[str]:
     """Runs the package of this root, whatever is installed. Raises RuntimeError where another one loads."""
-    command = ["env", f"PYTHONPATH={root}", sys.executable]
+    command = ["env", f"PYTHONPATH={root}", sys.executable, "-P"]  # not the package of the working directory
     loaded = _run([*command, "-c", _WHERE], root.parent).strip()
     if Path(loaded).resolve() != root.resolve():
         raise RuntimeError(f"Python loads kwsniff from {loaded}, not from {root}")
-    return [*command, "-m", "kwsniff"]
+    return [*command, "-c", _START]
 
 
 def take_turns(
