@@ -94,7 +94,7 @@ def capture_of(name: str) -> Path:
     return path
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_recording_gives_the_same(in_turns: None, name: str) -> None:
     rows, _ = assert_same(capture_of(name), 2, 7)

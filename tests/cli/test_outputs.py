@@ -48,7 +48,7 @@ def _captures() -> dict[str, bytes]:
     }
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", _captures())
 @pytest.mark.parametrize("verb", WRITERS, ids=lambda verb: verb[0] + (" html" if "--html" in verb else ""))
 def test_a_capture_is_replaced_when_told_to_only(

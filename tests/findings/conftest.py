@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,3 +47,8 @@ def findings_of(tables_of: TablesOf) -> FindingsOf:
         return rows
 
     return read
+
+
+def without_run(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Findings of a table as those of rules, which know no run."""
+    return [{name: value for name, value in row.items() if name != "run_id"} for row in rows]

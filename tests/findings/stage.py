@@ -83,11 +83,15 @@ class Stage:
 
     def rows(self) -> list[dict[str, Any]]:
         """All findings; of the same packets they are found once."""
-        packets = files.pcap(files.frames(self.scene.packets()))
+        packets = self.write().read_bytes()
         if packets not in self._judged:
-            self.path.write_bytes(packets)
             self._judged[packets] = kwsniff.analyze(self.path).findings.to_pylist()
         return self._judged[packets]
+
+    def write(self) -> Path:
+        """The capture of what was said so far."""
+        self.path.write_bytes(files.pcap(files.frames(self.scene.packets())))
+        return self.path
 
 
 def at(*numbers: int) -> list[int]:

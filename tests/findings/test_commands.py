@@ -57,8 +57,9 @@ def renamed(table: pa.Table, name: str) -> pa.Table:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_client_of_any_name_is_found_by_the_command(name: str) -> None:
     analysis = kwsniff.analyze(INCIDENTS / "throttled" / "broker.pcap")
+    rules = [rule for rule in load_rules() if rule.name == "throttled"]
     with open_tables({table: renamed(analysis.table(table), name) for table in READ}) as database:
-        (finding,) = (each for each in evaluate(database) if each.finding == "throttled")
+        (finding,) = evaluate(database, rules=rules)
         assert finding.subject == name
         assert finding.command.startswith("kwsniff sql DIR ")
         verb, _, query = words(finding.command)

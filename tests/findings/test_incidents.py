@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import kwsniff
 from tests.findings.conftest import FindingsOf
 from tests.house.tree import ROOT
 
@@ -62,7 +61,7 @@ def _recordings() -> list[tuple[str, Path, str]]:
     return found
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("capture", "finding"), [each[1:] for each in _recordings()], ids=[each[0] for each in _recordings()]
 )
@@ -104,9 +103,11 @@ def test_a_broker_that_reads_a_request_and_closes_has_no_limit_of_connections(fo
 
 
 @pytest.mark.parametrize(("name", "milliseconds"), [("timeout_sarama", 400), ("timeout_too_short", 300)])
-def test_a_client_gave_up_when_its_settings_say(name: str, milliseconds: int) -> None:
+def test_a_client_gave_up_when_its_settings_say(
+    name: str, milliseconds: int, findings_of: FindingsOf
+) -> None:
     """Net.ReadTimeout and request.timeout.ms, as about.toml has them; the answers came later than that."""
-    rows = kwsniff.analyze(INCIDENTS / name / "client.pcap").findings.to_pylist()
+    rows = findings_of(INCIDENTS / name / "client.pcap")
     (found,) = (row for row in rows if row["finding"] == "timeout_too_short")
     assert found["value"] == pytest.approx(milliseconds, rel=0.02)
     assert found["expected"] > found["value"]

@@ -7,6 +7,7 @@ import kwsniff
 from kwsniff.findings.evaluate import evaluate
 from kwsniff.findings.finding import Finding
 from kwsniff.findings.prefilter.figures import Figures
+from kwsniff.findings.rule import load_rules
 from kwsniff.findings.views import READ, open_tables
 from tests.house.tree import ROOT
 
@@ -31,7 +32,7 @@ def unnamed(table: pa.Table) -> pa.Table:
 def found(capture: str, name: str) -> list[Finding]:
     analysis = kwsniff.analyze(INCIDENTS / f"{capture}.pcap")
     with open_tables({table: unnamed(analysis.table(table)) for table in READ}) as database:
-        return [each for each in evaluate(database) if each.finding == name]
+        return evaluate(database, rules=[rule for rule in load_rules() if rule.name == name])
 
 
 @pytest.mark.sample(1)

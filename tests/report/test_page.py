@@ -20,7 +20,8 @@ from kwsniff.cli.main import run
 from kwsniff.errors import OutputError
 from kwsniff.findings.context import describe_basis, list_not_seen
 from kwsniff.findings.evaluate import evaluate, fetch
-from kwsniff.findings.views import open_folder, open_tables
+from kwsniff.findings.prefilter.figures import Figures, figures_of
+from kwsniff.findings.views import files_of_tables, open_folder, open_tables
 from kwsniff.report.draft import draft
 from kwsniff.report.rebalances import make_rebalances
 from kwsniff.report.report import write_report
@@ -65,12 +66,12 @@ def incident(name: str) -> list[str]:
 
 
 def make_page(folder: Path, page: Path, **options: Any) -> Path:
+    """As `why --html` makes it: of the rules that are worth asking."""
     database = open_folder(folder)
     basis = describe_basis(database)
+    findings = evaluate(database, rules=figures_of(files_of_tables(folder)).worth_asking())
     with draft(page) as file:
-        write_report(
-            file, database, evaluate(database), basis=basis, not_seen=list_not_seen(basis), **options
-        )  # fmt: skip
+        write_report(file, database, findings, basis=basis, not_seen=list_not_seen(basis), **options)
     return page
 
 
@@ -126,7 +127,7 @@ def test_nothing_is_fetched_and_nothing_goes_wrong(page: Path, tmp_path: Path) -
 
 def test_one_click_leads_from_a_claim_to_its_calls(page: Path, stalled: Path, tmp_path: Path) -> None:
     database = open_folder(stalled)
-    first = evaluate(database)[0]
+    first = evaluate(database, rules=figures_of(files_of_tables(stalled)).worth_asking())[0]
     found = ask(
         page, tmp_path,
         """async () => {
@@ -275,7 +276,8 @@ def test_a_page_of_nothing_says_so(tmp_path: Path) -> None:
     basis = describe_basis(database)
     page = tmp_path / "why.html"
     with draft(page) as file:
-        write_report(file, database, evaluate(database), basis=basis, not_seen=list_not_seen(basis))
+        findings = evaluate(database, rules=Figures().worth_asking())
+        write_report(file, database, findings, basis=basis, not_seen=list_not_seen(basis))
     found = ask(page, tmp_path, "async () => document.body.innerText")
     assert found["trouble"] == []
     assert "The capture has no Kafka calls." in found["found"]
