@@ -218,17 +218,17 @@ def idle_dropped(site: Site) -> None:
 
 @_forgetful(
     "shop",
-    "the relay drops connections after 8 s of silence; Java 4.3.1 writes to 3.9.2 every 12 s, "
+    "the relay drops connections after 7 s of silence; Java 4.3.1 writes to 3.9.2 every 10 s, "
     "request.timeout.ms=3000",
     version=OLD,
-    clients={"far": Way(30, idle_s=8)},
+    clients={"far": Way(30, idle_s=7)},
 )
 def idle_dropped_java(site: Site) -> None:
     site.create(orders=1)
     with site.recording():
         common = {"acks": "all", "request_timeout_ms": 3000, "delivery_timeout_ms": 20000}
         site.counted(
-            site.work("far", "produce", client_id="shop", x_count=4, x_every_ms=12000, linger_ms=0, **common)
+            site.work("far", "produce", client_id="shop", x_count=4, x_every_ms=10000, linger_ms=0, **common)
         )
 
 

@@ -314,19 +314,19 @@ def fetch_sessions_lost(site: Site) -> None:
     "broker",
     "10.88.0.1:9092",
     "max.incremental.fetch.session.cache.slots=8 on 4.3.1, one in each shard; 8 kafka-python readers, and "
-    "14 of franz-go with 10 partitions each, which begin later",
+    "14 of franz-go with 6 partitions each, which begin later",
     finding="fetch_sessions_lost",
     properties={"max.incremental.fetch.session.cache.slots": 8},
 )
 def fetch_sessions_lost_python(site: Site) -> None:
-    site.create(orders=1, parcels=10)
+    site.create(orders=1, parcels=6)
     site.warm()
-    settings = {"fetch_max_wait_ms": 900}
-    common = {"group": None, "offset": 0, "seconds": EVICTABLE_S + 26, "settings": settings}
+    settings = {"fetch_max_wait_ms": 1500}
+    common = {"group": None, "offset": 0, "seconds": EVICTABLE_S + 24, "settings": settings}
     readers = [site.start("near", "kp_consume", client_id="py-reader", **common) for _ in range(8)]
     time.sleep(EVICTABLE_S + 8)
     with site.recording():
-        site.counted(_large(site, count=14, every_ms=700))
+        site.counted(_large(site, count=14, every_ms=600, max_wait_ms=2000, seconds=12))
         for reader in readers:
             site.counted(reader)
     _lost(site)
