@@ -228,7 +228,7 @@ def idle_dropped_java(site: Site) -> None:
     with site.recording():
         common = {"acks": "all", "request_timeout_ms": 3000, "delivery_timeout_ms": 20000}
         site.counted(
-            site.work("far", "produce", client_id="shop", x_count=4, x_every_ms=10000, linger_ms=0, **common)
+            site.work("far", "produce", client_id="shop", x_count=3, x_every_ms=10000, linger_ms=0, **common)
         )
 
 
