@@ -32,7 +32,7 @@ def _add_least_versions(database: "duckdb.DuckDBPyConnection") -> None:
             )
             rows.append((key, newest[0], since))
     listed = ", ".join(f"({key}, {least}, '{since}')" for key, least, since in rows)
-    database.execute(f"create temp view least_version as from (values {listed}) v(api_key, least, since)")
+    database.execute(f"create temp table least_version as from (values {listed}) v(api_key, least, since)")
 
 
 def _add_error_causes(database: "duckdb.DuckDBPyConnection") -> None:
@@ -47,7 +47,7 @@ def _add_error_causes(database: "duckdb.DuckDBPyConnection") -> None:
         quoted = ", ".join("null" if text is None else quote(text) for text in texts_)
         rows.append(f"({code}, {quoted}, {cause.passes_s or 'null'}, {bool(cause.findings)})")
     columns = "error_code, cause, advice, asked, asked_name, owner, passes, has_rule"
-    database.execute(f"create temp view error_cause as from (values {', '.join(rows)}) v({columns})")
+    database.execute(f"create temp table error_cause as from (values {', '.join(rows)}) v({columns})")
 
 
 def _with_settings(cause: "Cause") -> str:
@@ -68,7 +68,7 @@ def _add_foreign_protocols(database: "duckdb.DuckDBPyConnection") -> None:
         for port in (None, *protocol.ports)
     ]
     listed = ", ".join(f"('{name}', '{what}', {port or 'null'})" for name, what, port in rows)
-    database.execute(f"create temp view foreign_protocol as from (values {listed}) v(protocol, what, port)")
+    database.execute(f"create temp table foreign_protocol as from (values {listed}) v(protocol, what, port)")
 
 
 REFERENCES: Final[dict[str, "Callable[[duckdb.DuckDBPyConnection], None]"]] = {

@@ -13,6 +13,7 @@ from kwsniff.errors import UsageError
 from kwsniff.filter.tokens import quote
 from kwsniff.findings.database import hush, open_database
 from kwsniff.findings.references import REFERENCES
+from kwsniff.findings.small_tables import TABLES_OF_FEW, are_few, are_small
 from kwsniff.tables.column import Column
 from kwsniff.tables.folder import settle
 from kwsniff.tables.schema import TABLES, arrow_schema
@@ -145,14 +146,15 @@ def _create_views(
         database.execute("set parquet_metadata_cache = false")
     if size < _SMALL or int(memory.removesuffix("MB")) < _MB_OF_A_THREAD:
         database.execute("set threads = 1")
+    kept = not shortened and are_small(chosen.values(), memory)
     for name in READ:
         if name in chosen and shortened:
             _take_short(database, name, chosen[name], columns, copies)
         elif name in chosen:
-            _show(database, name, _source(chosen[name]), columns)
+            _show(database, name, _source(chosen[name]), columns, kept=kept)
         elif name in wanted:
-            _show_nothing(database, name)
-    return _with_views(database, views, wanted)
+            _show_nothing(database, name, kept=kept)
+    return _with_views(database, views, wanted, kept=kept)
 
 
 def _source(listed: Sequence[str | os.PathLike[str]]) -> str:
@@ -226,18 +228,20 @@ def open_tables(
     wanted, named = _named_in(queries, views) if queries is not None else ({*READ, *views}, None)
     if queries is not None:
         database.execute("set threads = 1")
+    chosen = {name: rows for name, rows in tables.items() if name in wanted and name in READ}
+    kept = are_few(chosen.values(), memory)
     for name in READ:
         if name not in wanted:
             continue
         rows = tables.get(name)
         database.register(f"{name}_rows", arrow_schema(TABLES[name]).empty_table() if rows is None else rows)
-        _show(database, name, f"{name}_rows", named)
-    return _with_views(database, views, wanted)
+        _show(database, name, f"{name}_rows", named, kept=kept)
+    return _with_views(database, views, wanted, kept=kept)
 
 
 def _named_in(queries: Iterable[str], views: Mapping[str, str]) -> tuple[set[str], set[str]]:
     """The tables and views that queries need, and every name in them: columns among others."""
-    named, wanted = set(re.findall(r"\w+", " ".join(queries))), set[str]()
+    named, wanted = set(re.findall(r"\w+", re.sub("--.*", "", "\n".join(queries)))), set[str]()
     for name in reversed([*views]):
         if name in named:
             wanted.add(name)
@@ -263,11 +267,13 @@ SMALL: Final = (
 
 
 def keep_small(database: "duckdb.DuckDBPyConnection", queries: Iterable[str]) -> None:
-    """Small views that these queries need are asked once, and not again for each query that names them."""
+    """Small views that these queries need are asked once, and not again for each query that names them; all
+    views are small where the tables are. Those of harm are the caller's."""
     asked = "select view_name from duckdb_views() where temporary"
     shown = {name for (name,) in database.execute(asked).fetchall()}
-    needed, _ = _named_in(queries, _views())
-    for name in SMALL:
+    views = {name: text for name, text in _views().items() if name not in HARM}
+    needed, _ = _named_in(queries, views)
+    for name in views if shown.isdisjoint(TABLES_OF_FEW) else SMALL:
         if name in needed and name in shown:
             database.execute(f"create temp table if not exists {name}_rows as from {name}")
             database.execute(f"create or replace temp view {name} as from {name}_rows")
@@ -313,10 +319,11 @@ def _show(
     database.execute(f"create temp {how} {name} as select {selected} from {source}")  # noqa: S608
 
 
-def _show_nothing(database: "duckdb.DuckDBPyConnection", name: str) -> None:
+def _show_nothing(database: "duckdb.DuckDBPyConnection", name: str, *, kept: bool) -> None:
     """A table without rows."""
     columns = ", ".join(f'null::{_TYPES[column.type]} as "{column.name}"' for column in TABLES[name].columns)
-    database.execute(f"create temp view {name} as select {columns} limit 0")
+    how = "table" if kept else "view"
+    database.execute(f"create temp {how} {name} as select {columns} limit 0")
 
 
 def _name_absent(column: Column) -> str:
@@ -368,12 +375,13 @@ _NO_TWINS: Final = "create temp view twin as select '' as run_id, 0::bigint as c
 
 
 def _with_views(
-    database: "duckdb.DuckDBPyConnection", views: Mapping[str, str], wanted: Container[str]
+    database: "duckdb.DuckDBPyConnection", views: Mapping[str, str], wanted: Container[str], *, kept: bool
 ) -> "duckdb.DuckDBPyConnection":
     for name, add in REFERENCES.items():
         if name in wanted:
             add(database)
     for name, statement in views.items():
         if statement and name in wanted and name not in HARM:
-            database.execute(statement)
+            is_kept = kept and name in TABLES_OF_FEW
+            database.execute(statement.replace("temp view", "temp table", 1) if is_kept else statement)
     return database

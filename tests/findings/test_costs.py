@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
+
+from kwsniff.findings import small_tables
 from kwsniff.findings.rule import load_rules
 from kwsniff.findings.views import keep_small, open_tables
 
 from .scripted import find
 from .test_stretches import SECOND, _call, _capture
+
+
+@pytest.fixture(autouse=True)
+def as_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans are those over many rows, however few these tables have."""
+    monkeypatch.setattr(small_tables, "_BYTES", -1)
 
 
 def test_a_slow_broker_is_found_without_sorting_calls() -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import kwsniff
+from kwsniff.findings import small_tables
 from kwsniff.findings.finding_calls import begin
 from kwsniff.findings.harm import keep_harm
 from kwsniff.findings.rule import Rule, load_rules
@@ -25,6 +26,12 @@ from .test_stretches import _call, _capture
 
 PCAP_HEADER = 24
 CAPTURES = Path(__file__).parents[2] / "captures"
+
+
+@pytest.fixture(autouse=True)
+def as_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans are those over many rows, however few these tables have."""
+    monkeypatch.setattr(small_tables, "_BYTES", -1)
 
 
 def _tables(folder: str) -> dict[str, pa.Table]:

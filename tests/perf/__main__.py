@@ -1,4 +1,4 @@
-"""`python -m tests.perf [--quick] [--size MB] [--keep DIR] [--no-tshark]`"""
+"""`python -m tests.perf [--quick] [--size MB] [--keep DIR] [--no-tshark] [--against REVISION]`"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.perf import fields, findings, loads, repeat
+from tests.perf import against, fields, findings, loads, repeat
 from tests.perf.measure import Measured, compile_sources, fastest, least, process
 
 TSHARK_FIELDS = (
@@ -70,6 +70,9 @@ def prepared(folder: Path, name: str, megabytes: float, mix: Mix = Mix()) -> Loa
     if not count.exists():
         if name == "large":
             calls = repeat.write(path, loads.large(), megabytes=megabytes, period_ns=loads.LARGE_PERIOD)
+        elif name == "20 kB":
+            scene = loads.large((20_000,) * 3)
+            calls = repeat.write(path, scene, megabytes=megabytes, period_ns=loads.LARGE_PERIOD)
         else:
             scene = loads.mixed(mix.connections, mix.topics, mix.errors) if name == "mixed" else loads.small()
             calls = repeat.write(path, scene, megabytes=megabytes, period_ns=loads.SMALL_PERIOD)
@@ -269,6 +272,22 @@ def start_up(folder: Path) -> None:
     say(f"  kwsniff analyze of {tiny.megabytes:.1f} MB", best.problem or f"{best.seconds:.3f} s")
 
 
+def beside(revision: str, folder: Path, megabytes: float, mix: Mix) -> int:
+    """This checkout and `revision` on the mixed load and on messages of 20 kB; 2 where it cannot be built."""
+    try:
+        other = against.build(revision, folder)
+        against.command_of(other)
+    except RuntimeError as error:
+        sys.stderr.write(f"{revision}: {error}\n")
+        return 2
+    for name, size in (("mixed", megabytes), ("20 kB", megabytes)):
+        load = prepared(folder, name, size, mix)
+        runs, differing = against.take_turns([against.ROOT, other], load.path, folder, ROUNDS)
+        title = f"{load.name}: {load.megabytes:,.0f} MB, {load.calls:,} calls"
+        against.report(say, title, ["this checkout", revision], runs, differing)
+    return 0
+
+
 def run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.perf", description=__doc__)
     parser.add_argument("--size", type=float, default=400.0, help="megabytes of the large load (default 400)")
@@ -278,6 +297,11 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--quick", action="store_true", help="a few megabytes only: does it run?")
     parser.add_argument(
         "--keep", type=Path, help="folder for the captures (default: in the temporary folder)"
+    )
+    parser.add_argument(
+        "--against",
+        metavar="REVISION",
+        help="run another revision beside this one, in turns, and nothing else",
     )
     parser.add_argument("--no-tshark", action="store_true", help="leave tshark out")
     parser.add_argument("--connections", type=int, default=200, help="of the mixed load (default 200)")
@@ -293,6 +317,8 @@ def run(arguments: Sequence[str]) -> int:
     say("captures and results", str(folder))
     compile_sources()
     mix = Mix(options.connections, options.topics, options.errors)
+    if options.against is not None:
+        return beside(options.against, folder, size, mix)
     for name, megabytes in (("large", size), ("small", size * 0.55), ("mixed", size * 0.55)):
         compare(prepared(folder, name, megabytes, mix), folder, with_tshark)
     say("memory", "kwsniff", "tshark" if with_tshark else "")

@@ -87,8 +87,8 @@ def small(connections: int = SMALL_CONNECTIONS) -> Scene:
 def mixed(connections: int = 200, topics: int = 50, errors: float = 0.01) -> Scene:
     """Calls of 100 bytes or so, up to five under way at a time.
 
-    Of 20 calls 8 are Produce, 8 Fetch, 2 Heartbeat, one Metadata and one OffsetCommit. `errors`: the share of
-    produced and fetched partitions that fail.
+    Of 20 calls 8 are Produce, 8 Fetch, 2 Heartbeat, one Metadata and one OffsetCommit. Four clients are a
+    group. `errors`: the share of produced, fetched and committed partitions, and of heartbeats, that fail.
     """
     scene = Scene()
     dice = random.Random(topics)
@@ -102,27 +102,34 @@ def mixed(connections: int = 200, topics: int = 50, errors: float = 0.01) -> Sce
         dice.shuffle(kinds)
         for index, kind in enumerate(kinds):
             topic = f"topic-{dice.randrange(topics)}"
-            code = {(topic, 0): 6} if kind in "PF" and dice.random() < errors else {}
-            exchange = _of_kind(kind, index + 1, topic, f"client-{number}", code)
+            code = _ERRORS[kind] if dice.random() < errors else 0
+            exchange = _of_kind(kind, index + 1, topic, number, code)
             at = MILLISECOND + index * 200 * MICROSECOND + number * MICROSECOND
             script.call(exchange, at=at, answer_at=at + MILLISECOND)
     return scene
 
 
-def _of_kind(
-    kind: str, number: int, topic: str, client_id: str, errors: dict[tuple[str, int], int]
-) -> Exchange:
-    group = f"group-{client_id}"
+_ERRORS = {"P": 6, "F": 6, "H": 27, "M": 0, "O": 22}
+"""NOT_LEADER_OR_FOLLOWER; REBALANCE_IN_PROGRESS and ILLEGAL_GENERATION while a group rebalances."""
+
+
+def _of_kind(kind: str, correlation_id: int, topic: str, client: int, error: int) -> Exchange:
+    client_id, group = f"client-{client}", f"group-{client // 4}"
+    errors = {(topic, 0): error} if error else {}
     record = batch([b"v" * 40])
     match kind:
         case "P":
-            return messages.produce(9, number, {topic: {0: record}}, client_id=client_id, errors=errors)
+            return messages.produce(
+                9, correlation_id, {topic: {0: record}}, client_id=client_id, errors=errors
+            )
         case "F":
             found = {topic: {0: b"" if errors else record}}
-            return messages.fetch(12, number, found, client_id=client_id, errors=errors)
+            return messages.fetch(12, correlation_id, found, client_id=client_id, errors=errors)
         case "H":
-            return groups.heartbeat(4, number, group, client_id=client_id)
+            return groups.heartbeat(4, correlation_id, group, error=error, client_id=client_id)
         case "M":
-            return messages.metadata(9, number, [topic], client_id=client_id)
+            return messages.metadata(9, correlation_id, [topic], client_id=client_id)
         case _:
-            return groups.offset_commit(8, number, group, {topic: {0: 9}}, client_id=client_id)
+            return groups.offset_commit(
+                8, correlation_id, group, {topic: {0: 9}}, client_id=client_id, errors=errors
+            )

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.perf import instructions, loads, repeat
+from tests.perf import against, instructions, loads, repeat
+from tests.perf.measure import Measured
 from tests.traffic.exchange import Exchange
 from tests.traffic.files import Frame, frames, pcap
 from tests.traffic.tcp import Scene
@@ -143,3 +144,45 @@ def test_of_twenty_mixed_calls_eight_write_and_eight_read() -> None:
     for script in scene.scripts:
         keys = sorted(call.exchange.api_key for call in script.calls)
         assert keys == [0] * 8 + [1] * 8 + [3, 8, 12, 12]
+
+
+def test_a_share_of_the_heartbeats_and_commits_fails() -> None:
+    scene = loads.mixed(connections=200, topics=37, errors=0.5)
+    failed = {12: 0, 8: 0}
+    for call in scene.calls:
+        if call.exchange.api_key in failed and call.exchange.facts.errors:
+            failed[call.exchange.api_key] += 1
+    assert 150 < failed[12] < 250 and 70 < failed[8] < 130
+
+
+def test_a_revision_that_git_does_not_know_is_one_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.perf", "--quick", "--keep", str(tmp_path), "--against", "no-such"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("no-such: git rev-parse") and done.stderr.count("\n") == 1
+
+
+def test_this_checkout_beside_itself_has_the_same_rows(tmp_path: Path) -> None:
+    capture = tmp_path / "small.pcap"
+    repeat.write(capture, loads.small(connections=4), megabytes=0.0, period_ns=loads.SMALL_PERIOD)
+    (first, second), other = against.take_turns([against.ROOT] * 2, capture, tmp_path, 1)
+    assert [run.problem for run in first + second] == [None, None]
+    assert first[0].peak_bytes > 20_000_000 and other == []
+
+
+def test_other_rows_are_named() -> None:
+    before = {"api_calls": 3, "findings": 1, "commits": 2}
+    assert against.differing(before, {"api_calls": 3, "findings": 9, "members": 5}) == []
+    assert against.differing(before, {"api_calls": 4, "commits": 1}) == ["api_calls", "commits"]
+
+
+def test_ratios_are_those_of_the_best_and_of_the_medians() -> None:
+    lines: list[tuple[str, ...]] = []
+    ours = [Measured(seconds, 2 * seconds, 10**8) for seconds in (3.0, 1.0, 2.0)]
+    theirs = [Measured(seconds, seconds, 2 * 10**8) for seconds in (4.0, 2.0, 9.0)]
+    against.report(
+        lambda *columns: lines.append(columns), "load", ["this", "that"], [ours, theirs], ["commits"]
+    )
+    assert lines[1][1:] == ("1.00 s", "2.00 s", "2.00 s", "4.00 s", "100 MB")
+    assert lines[3] == ("  ratio", "0.500x", "0.500x", "1.000x", "1.000x", "0.500x")
+    assert lines[4] == ("  tables with other rows", "commits")

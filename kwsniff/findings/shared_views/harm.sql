@@ -16,26 +16,32 @@ create temp view last_moment as select run_id, max(ends) as ends from stretch gr
 -- ended too early to tell. The same work is the same API on the same partition, any call for the group, or the same API. Other errors are
 -- harm: the work was not done, even if it is done later.
 create temp view troubled_refusal as
-with refused as (
+with refused as materialized (
     select r.run_id, r.connection_id, r.call_id, r.client, r.client_address, r.broker, r.api_name, r.response_time as time, r.error_code, coalesce(r.error_name, 'error ' || r.error_code) as error, v.routine,
         -- ApiVersions finds the version out; who describes groups asks in the new way first
         coalesce(v.always, false) or r.error_code = 35 and is_api_versions(r.api_name) or r.error_code = 69 and is_describe_group(r.api_name) as always,
         case when r.error_code = 35 then null when v.routine is not null then coalesce(k.passes, 10) else k.passes end as passes,
-        case when (is_produce(r.api_name) or is_log_fetch(r.api_name) or is_list_offsets(r.api_name)) and coalesce(r.topic, r.topic_id) is not null then r.api_name || ' ' || coalesce(r.topic, r.topic_id) || '-' || coalesce(r.partition, -1)
+        case when is_produce(r.api_name) or is_log_fetch(r.api_name) or is_list_offsets(r.api_name) then coalesce(r.topic, r.topic_id) end as of_topic, coalesce(r.partition, -1) as partition,
+        case when of_topic is not null then r.api_name || ' ' || of_topic || '-' || coalesce(r.partition, -1)
             when v.routine in ('rebalance', 'member_id_required') and not is_commit(r.api_name) then ' group' else r.api_name end as work
     from refusal r left join error_cause k using (error_code) left join routine_error v using (error_code)
 ),
+-- where a success decides; successes are looked up for these alone
+sought as (
+    select distinct client, api_name, of_topic, partition, work from refused where passes is not null and not always
+),
 done as (
-    select client, api_name || ' ' || topic_partition as work, time from partition_call
-    where error_code = 0 and time is not null and (is_produce(api_name) or is_log_fetch(api_name) or is_list_offsets(api_name)) and client in (select client from refused where work like '% %')
+    select p.client, s.work, p.time
+    from partition_call p join sought s on s.client = p.client and s.api_name = p.api_name and s.of_topic = coalesce(p.topic, p.topic_id) and s.partition = p.partition
+    where p.error_code = 0 and p.time is not null
     union all
-    select client, api_name, response_end_time from client_call
-    where coalesce(error_code, 0) = 0 and response_end_time is not null and (client, api_name) in (select (client, work) from refused)
+    select client, api_name, response_end_time from client_call semi join (select client, api_name from sought where work = api_name) using (client, api_name)
+    where coalesce(error_code, 0) = 0 and response_end_time is not null
     union all
-    select client, ' group', response_end_time from client_call
-    where coalesce(error_code, 0) = 0 and response_end_time is not null and (group_id is not null or is_join(api_name)) and client in (select client from refused where work = ' group')
+    select client, ' group', response_end_time from client_call semi join (select client from sought where work = ' group') using (client)
+    where coalesce(error_code, 0) = 0 and response_end_time is not null and (group_id is not null or is_join(api_name))
 )
-select t.*, always or coalesce(passes is not null and coalesce(d.time, m.ends) <= t.time + to_seconds(passes::bigint), false) as passed
+select t.* exclude (of_topic, partition), always or coalesce(passes is not null and coalesce(d.time, m.ends) <= t.time + to_seconds(passes::bigint), false) as passed
 from refused t asof left join done d on d.client = t.client and d.work = t.work and t.time <= d.time
     left join last_moment m on m.run_id = t.run_id
 where t.time is not null;
