@@ -48,8 +48,8 @@ ERRORS: dict[str, set[int]] = {
     "mixed_java": {23},
     "offline_partition": {5},
 }
-# REBALANCE_IN_PROGRESS, UNSUPPORTED_VERSION (an older broker's answer to ApiVersions), TOPIC_ALREADY_EXISTS (create
-# if missing), CONCURRENT_TRANSACTIONS, MEMBER_ID_REQUIRED
+# REBALANCE_IN_PROGRESS, UNSUPPORTED_VERSION (an older broker's answer to ApiVersions), TOPIC_ALREADY_EXISTS
+# (create if missing), CONCURRENT_TRANSACTIONS, MEMBER_ID_REQUIRED
 ROUTINE = {0, 27, 35, 36, 51, 79}
 # UNKNOWN_TOPIC_OR_PARTITION; a coordinator is loading its part, is not available, or is not the one
 FIRST_MOMENTS = {3, 14, 15, 16}

@@ -270,7 +270,7 @@ EVICTABLE_S = 124
 """A session younger than two minutes keeps its place (FetchSession.EvictableKey, KIP-227)."""
 LIFE_S = 200
 BEGUN = ["framing_resumed", "api_versions_fallback"]
-"""The small readers have connected before the recording begins; 3.6.2 has older versions than they ask for."""
+"""The small readers connect before the recording begins; 3.6.2 lacks versions that they ask for."""
 
 
 def _small(site: Site, **how: object) -> Role:
