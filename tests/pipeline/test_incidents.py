@@ -42,9 +42,15 @@ ERRORS: dict[str, set[int]] = {
     "topic_recreated": {3},
     "session_timeout_refused": {26},
     "transaction_timeout_refused": {50},
+    "coordinator_missing": {15},
+    "fetch_sessions_lost": {70},
+    "leader_flaps": {6},
+    "mixed_java": {23},
+    "offline_partition": {5},
 }
-# REBALANCE_IN_PROGRESS, TOPIC_ALREADY_EXISTS (create if missing), CONCURRENT_TRANSACTIONS, MEMBER_ID_REQUIRED
-ROUTINE = {0, 27, 36, 51, 79}
+# REBALANCE_IN_PROGRESS, UNSUPPORTED_VERSION (an older broker's answer to ApiVersions), TOPIC_ALREADY_EXISTS
+# (create if missing), CONCURRENT_TRANSACTIONS, MEMBER_ID_REQUIRED
+ROUTINE = {0, 27, 35, 36, 51, 79}
 # UNKNOWN_TOPIC_OR_PARTITION; a coordinator is loading its part, is not available, or is not the one
 FIRST_MOMENTS = {3, 14, 15, 16}
 # NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH: a leader moved, as in a rolling restart
@@ -229,6 +235,18 @@ SHOWN: dict[str, tuple[Callable[[], int], int]] = {
     "recompressed_java": (
         lambda: len({row["codec"] for row in one_of("recompressed_java")["record_batches"]}),
         2,
+    ),
+    "commit_storm": (
+        lambda: sum(row.api == "OFFSET_COMMIT" for row in logged("commit_storm")),
+        240,
+    ),
+    "idle_dropped": (
+        lambda: sum(row["client_retransmitted_bytes"] > 0 for row in connections("idle_dropped")),
+        2,
+    ),
+    "rebalance_slow": (
+        lambda: max(row["duration_ns"] or 0 for row in one_of("rebalance_slow")["groups"]),
+        5 * SECOND,
     ),
     "tls_to_plain_java": (
         lambda: sum(row["protocol"] == "tls" for row in one_of("tls_to_plain_java")["connections"]),

@@ -32,7 +32,7 @@ def find_coordinator(
         response.count(1).string(group).i32(1).string("broker-1").i32(9092).i16(error).string(
             None
         ).tags().tags()
-    facts = Facts(throttle_time_ms=0, errors=_top(error))
+    facts = Facts(group_id=group, throttle_time_ms=0, errors=_top(error))
     return exchange((10, version, correlation_id, client_id), request.data, response.data, facts)
 
 

@@ -27,6 +27,15 @@ from kwsniff.core.kafka.request_partitions cimport keep_parts
 from kwsniff.core.kafka.row_sink cimport write_anomaly
 
 
+cdef void name_party(Facts* facts) noexcept nogil:
+    """Whose coordinator is asked for: a group (key type 0, the only one before version 1) or a transactional id (1)."""
+    cdef int64_t key_type = facts.key_type.value if facts.key_type.is_known else 0
+    if facts.broken and not facts.key_type.is_known:
+        return
+    if key_type == 0 and facts.group.at == NULL: facts.group = facts.coordinator_key
+    elif key_type == 1 and facts.transactional_id.at == NULL: facts.transactional_id = facts.coordinator_key
+
+
 cdef void keep_facts(Context* context, KafkaConnection* kafka, Call* call, Span message) noexcept nogil:
     """Copies what the request says out of its bytes, which go; `message` is what follows its correlation id."""
     cdef Facts* facts = &context.facts
@@ -39,6 +48,8 @@ cdef void keep_facts(Context* context, KafkaConnection* kafka, Call* call, Span 
     if context.waiting_total > context.limits.in_flight_bytes_total and call.most_facts > SPARE_TEXT:
         call.most_facts = SPARE_TEXT
     keep_text(call, KEPT_CLIENT_ID, facts.client_id)
+    if facts.coordinator_key.at != NULL:
+        name_party(facts)
     keep_text(call, KEPT_GROUP_ID, facts.group)
     keep_text(call, KEPT_TRANSACTIONAL_ID, facts.transactional_id)
     for i in range(num):

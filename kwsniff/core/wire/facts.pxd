@@ -57,6 +57,7 @@ cdef struct Facts:
     Span client_id
     Span group
     Span transactional_id
+    Span coordinator_key    # whose coordinator is asked for; at == NULL where there are several
     Span software_name
     Span software_version
     Span sasl_mechanism
@@ -64,6 +65,7 @@ cdef struct Facts:
     Span member
     Span group_instance
     Span protocol_type
+    Known key_type          # of coordinator_key
     Known generation
     Known producer_id
     Known producer_epoch

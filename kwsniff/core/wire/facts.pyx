@@ -56,7 +56,8 @@ cdef struct Fold:
     int hit_depth
     int num_pending
     bint header_read            # the first struct of a message is its header
-    int64_t listed              # names still to come of an array of topic names
+    int64_t listed              # names still to come of an array of topic names, or of coordinators' keys
+    bint one_key                # that array of keys has one
     Forgotten forgotten
     int forgotten_depth         # inside the topics that a fetch session drops: they are not part of the call
     # From here on nothing is read before it is written.
@@ -262,7 +263,10 @@ cdef void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicId
         facts.has_acks = True
         facts.acks = <int16_t>cell.value
     elif op.kind != KIND_STRING:
-        take_number(facts, fold, op, cell)
+        if meaning == MEANING_COORDINATOR_KEY and op.kind == KIND_ARRAY_STRING:
+            take_listed_key(facts, fold, cell)
+        else:
+            take_number(facts, fold, op, cell)
     else:
         span = cell_span(fold.message, cell)
         if meaning == MEANING_CLIENT_ID:
@@ -286,6 +290,7 @@ cdef void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicId
                 facts.member = span
         elif meaning == MEANING_GROUP_INSTANCE: facts.group_instance = span
         elif meaning == MEANING_PROTOCOL_TYPE: facts.protocol_type = span
+        elif meaning == MEANING_COORDINATOR_KEY: facts.coordinator_key = span
 
 
 cdef void take_offset(PartitionHit* hit, uint8_t meaning, int64_t value) noexcept nogil:
@@ -315,6 +320,7 @@ cdef void take_number(Facts* facts, Fold* fold, const Op* op, Cell* cell) noexce
     elif meaning == MEANING_SESSION_ID: know(&facts.session_id, cell.value)
     elif meaning == MEANING_SESSION_EPOCH: know(&facts.session_epoch, cell.value)
     elif meaning == MEANING_MAX_WAIT: know(&facts.max_wait, cell.value)
+    elif meaning == MEANING_KEY_TYPE: know(&facts.key_type, cell.value)
     elif meaning == MEANING_MIN_BYTES: know(&facts.min_bytes, cell.value)
     elif op.kind == KIND_INT32 and (meaning == MEANING_TIMEOUT or meaning == MEANING_DURATION): know_first(&facts.timeout, cell.value)
 
@@ -327,6 +333,17 @@ cdef inline void take_listed_topic(Facts* facts, Fold* fold, Cell* cell) noexcep
         return
     fold.listed -= 1
     note_topic(facts, cell_span(fold.message, cell))
+
+
+cdef inline void take_listed_key(Facts* facts, Fold* fold, Cell* cell) noexcept nogil:
+    """An array of keys, likewise: the only one counts."""
+    if fold.listed == 0:
+        fold.listed = cell.value if cell.value > 0 else 0
+        fold.one_key = cell.value == 1
+        return
+    fold.listed -= 1
+    if fold.one_key:
+        facts.coordinator_key = cell_span(fold.message, cell)
 
 
 cdef void take_error(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicIds* topic_ids) noexcept nogil:

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -96,7 +97,12 @@ func franzConsume(bootstrap string) {
 	} else {
 		options = append(options, kgo.ConsumerGroup(text("group", "go-billing")), kgo.ConsumeTopics(topics()...),
 			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.AutoCommitInterval(time.Second),
-			kgo.SessionTimeout(ms("session_ms", 10000)), kgo.HeartbeatInterval(time.Second), kgo.AutoCommitMarks())
+			kgo.SessionTimeout(ms("session_ms", 10000)), kgo.HeartbeatInterval(time.Second))
+		if _, each := said["commit_each"]; each {
+			options = append(options, kgo.DisableAutoCommit())
+		} else {
+			options = append(options, kgo.AutoCommitMarks())
+		}
 	}
 	if text("isolation", "") == "committed" {
 		options = append(options, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
@@ -118,10 +124,35 @@ func franzConsume(bootstrap string) {
 		fetched.EachRecord(func(record *kgo.Record) {
 			count("consumed")
 			time.Sleep(ms("work_ms", 0))
-			client.MarkCommitRecords(record)
+			if _, each := said["commit_each"]; each {
+				counted("committed", client.CommitRecords(context.Background(), record))
+			} else {
+				client.MarkCommitRecords(record)
+			}
 		})
 	}
 	client.Close()
+}
+
+// `count` readers without a group, one begins every so often; all read until so long after the first
+func franzReaders(bootstrap string) {
+	until, cancel := context.WithTimeout(context.Background(), ms("seconds", 10)*1000)
+	defer cancel()
+	var all sync.WaitGroup
+	for n := 0; n < number("count", 5); n++ {
+		client := franz(bootstrap, kgo.FetchMaxWait(ms("max_wait_ms", 700)), kgo.ConsumeTopics(topics()...))
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for until.Err() == nil {
+				client.PollRecords(until, 10)
+			}
+			client.Close()
+		}()
+		count("begun")
+		time.Sleep(ms("every_ms", 500))
+	}
+	all.Wait()
 }
 
 // transactions of one record, in each of which the application works so long

@@ -72,10 +72,10 @@ func main() {
 		name, value, _ := strings.Cut(word, "=")
 		said[name] = value
 	}
-	time.AfterFunc(time.Minute, end)
+	time.AfterFunc(ms("life_s", 60)*1000, end)
 	plays := map[string]func(string){
 		"franz produce": franzProduce, "franz consume": franzConsume, "franz transact": franzTransact,
-		"franz look": franzLook, "franz churn": franzChurn,
+		"franz look": franzLook, "franz churn": franzChurn, "franz readers": franzReaders,
 		"sarama produce": saramaProduce, "sarama consume": saramaConsume, "sarama churn": saramaChurn,
 		"sarama storm": saramaStorm, "sarama read": saramaRead, "sarama commit": saramaCommit,
 		"sarama ensure": saramaEnsure,

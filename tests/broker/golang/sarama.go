@@ -23,6 +23,9 @@ func saramaConfig() *sarama.Config {
 	config.Consumer.MaxWaitTime = ms("max_wait_ms", 700)
 	config.Consumer.Group.Session.Timeout = ms("session_ms", 10000)
 	config.Consumer.Group.Heartbeat.Interval = time.Second
+	if text("assignor", "") == "sticky" {
+		config.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{sarama.NewBalanceStrategySticky()}
+	}
 	if user, there := said["user"]; there {
 		config.Net.SASL.Enable, config.Net.SASL.User, config.Net.SASL.Password = true, user, said["password"]
 	}

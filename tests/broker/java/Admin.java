@@ -211,8 +211,9 @@ public class Admin {
     }
 
     static void move(String[] what) throws Exception {
-        for (String text : what) { // NAME:PARTITION:2,1 makes 2 the leader
+        for (String text : what) { // NAME:PARTITION:2,1 makes 2 the leader; wait:MS
             String[] parts = text.split(":");
+            if (parts[0].equals("wait")) { Thread.sleep(Long.parseLong(parts[1])); continue; }
             TopicPartition place = new TopicPartition(parts[0], Integer.parseInt(parts[1]));
             List<Integer> copies = Arrays.stream(parts[2].split(",")).map(Integer::valueOf).toList();
             step("reassign", () -> admin.alterPartitionReassignments(

@@ -88,7 +88,7 @@ public class Work {
         producer.close(Duration.ofSeconds(20));
     }
 
-    // reads for so long; works so long on what one poll brings, so many times
+    // reads for so long; works so long on what one poll brings, so many times; commits each record, or each poll
     static void consume() throws Exception {
         settings.putIfAbsent("auto.offset.reset", "earliest");
         try (KafkaConsumer<String, byte[]> consumer =
@@ -103,7 +103,18 @@ public class Work {
             while (System.currentTimeMillis() < end) {
                 try {
                     ConsumerRecords<String, byte[]> records = consumer.poll(Duration.ofMillis(100));
-                    for (int n = 0; n < records.count(); n++) count("consumed");
+                    for (ConsumerRecord<String, byte[]> record : records) {
+                        count("consumed");
+                        if (!text("commit", "").equals("each")) continue;
+                        consumer.commitSync(Collections.singletonMap(
+                            new TopicPartition(record.topic(), record.partition()),
+                            new OffsetAndMetadata(record.offset() + 1)));
+                        count("committed");
+                    }
+                    if (!records.isEmpty() && text("commit", "").equals("poll")) {
+                        consumer.commitSync();
+                        count("committed");
+                    }
                     if (!records.isEmpty() && left-- > 0) Thread.sleep(number("work_ms", 0));
                 } catch (KafkaException e) {
                     count("failed " + e.getClass().getSimpleName());
@@ -119,8 +130,8 @@ public class Work {
     // transactions of `records` records; the application works inside and after each
     static void transact() throws Exception {
         KafkaProducer<String, byte[]> producer = producer();
-        producer.initTransactions();
         try {
+            producer.initTransactions();
             for (int n = 0; n < number("count", 3); n++) {
                 producer.beginTransaction();
                 for (int m = 0; m < number("records", 2); m++) producer.send(record(m)).get();

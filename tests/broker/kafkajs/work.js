@@ -44,7 +44,8 @@ async function consume() {
     sessionTimeout: number("session_ms", 10000), heartbeatInterval: number("heartbeat_ms", 1000), allowAutoTopicCreation: false });
   await consumer.connect();
   await consumer.subscribe({ topics: topic.split(","), fromBeginning: true });
-  await consumer.run({ autoCommitInterval: 500, eachMessage: async () => {
+  const often = said.commit_each ? { autoCommitThreshold: 1 } : { autoCommitInterval: 500 };
+  await consumer.run({ ...often, eachMessage: async () => {
     count("consumed");
     await rest(number("work_ms", 0));
   } });

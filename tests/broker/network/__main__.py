@@ -27,12 +27,14 @@ from tests.broker.network import (
     farther,
     growth,
     incidents,
+    leaders,
     members,
     mistakes,
     namespaces,
     openings,
     others,
     paths,
+    progress,
     refused,
     tls_doors,
     workers,
@@ -63,6 +65,8 @@ KINDS = (
     paths,
     refused,
     growth,
+    progress,
+    leaders,
 )
 
 

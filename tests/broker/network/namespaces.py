@@ -30,6 +30,7 @@ class Way:
     room: float = 0.0  # bytes that wait where more come
     largest_up: int = 0  # IP packet from the client that arrives; 0: any
     largest_down: int = 0
+    idle_s: float = 0.0  # a TCP connection silent for longer is dropped; 0: none
 
 
 def why_not() -> str | None:
@@ -83,7 +84,7 @@ class Network:
 
     def change(self, name: str, way: Way) -> None:
         """From now on."""
-        shape = f"{way.rate} {way.room} {way.largest_up} {way.largest_down}"
+        shape = f"{way.rate} {way.room} {way.largest_up} {way.largest_down} {way.idle_s}"
         self.relay.write(f"{self.taps(name)[0]} {way.round_trip_ms / 2} {way.loss} {shape}\n")
         self.relay.flush()
 

@@ -1,13 +1,14 @@
-"""Paths that lose what is large, lines that fill up, and clients that give up first."""
+"""Paths that lose what is large, that fill up, that forget silent connections; clients that give up."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from tests.broker.brokers import paused
 from tests.broker.network.calm import calm
 from tests.broker.network.clocks import OLD
-from tests.broker.network.incidents import EACH, incident
+from tests.broker.network.incidents import EACH, Play, incident
 from tests.broker.network.namespaces import Way
 from tests.broker.network.site import Site
 
@@ -185,3 +186,76 @@ def slow_broker_far(site: Site) -> None:
             time.sleep(0.06)
         site.counted(shop)
         site.counted(other)
+
+
+def _forgetful(client: str, did: str, **more: object) -> Callable[[Play], Play]:
+    """Registers a play in which the relay forgets silent connections."""
+    return incident(
+        "network",
+        "client",
+        client,
+        did,
+        finding="idle_dropped",
+        sides=("client",),
+        witnessed=False,
+        anomalies=TORN,
+        **more,
+    )
+
+
+@_forgetful(
+    "shop",
+    "the relay drops connections after 6 s of silence without a reset; librdkafka writes every 11 s, "
+    "socket.timeout.ms=4000",
+    clients={"far": Way(8, idle_s=6)},
+)
+def idle_dropped(site: Site) -> None:
+    site.create(orders=1)
+    with site.recording():
+        settings = {**EACH, "socket.timeout.ms": 4000, "message.timeout.ms": 20000}
+        site.run("far", "produce", count=4, every_s=11, settings=settings)
+
+
+@_forgetful(
+    "shop",
+    "the relay drops connections after 7 s of silence; Java 4.3.1 writes to 3.9.2 every 10 s, "
+    "request.timeout.ms=3000",
+    version=OLD,
+    clients={"far": Way(30, idle_s=7)},
+)
+def idle_dropped_java(site: Site) -> None:
+    site.create(orders=1)
+    with site.recording():
+        common = {"acks": "all", "request_timeout_ms": 3000, "delivery_timeout_ms": 20000}
+        site.counted(
+            site.work("far", "produce", client_id="shop", x_count=3, x_every_ms=10000, linger_ms=0, **common)
+        )
+
+
+@_forgetful(
+    "sarama-shop",
+    "the relay drops connections after 5.5 s of silence; sarama writes every 9 s, Net.ReadTimeout 3 s; "
+    "another client writes all the time",
+    clients={"far": Way(4, idle_s=5.5), "near": Way()},
+)
+def idle_dropped_sarama(site: Site) -> None:
+    site.create(orders=1)
+    with site.recording():
+        other = site.start("near", "produce", client_id="till", count=60, every_s=0.6, settings=EACH)
+        go = {"count": 4, "every_ms": 9000, "read_timeout_ms": 3000}
+        site.counted(site.foreign("far", "sarama", "produce", **go))
+        site.counted(other)
+
+
+@calm(
+    "librdkafka and Java write a record every 11 s; connections are silent between and stay",
+    clients={"far": Way(8)},
+    sides=("client",),
+    witnessed=False,
+)
+def healthy_silences(site: Site) -> None:
+    site.create(orders=1)
+    with site.recording():
+        java = site.work("far", "produce", client_id="shop", x_count=3, x_every_ms=11000, linger_ms=0)
+        site.run("far", "produce", count=3, every_s=11, settings=EACH)
+        site.counted(java)

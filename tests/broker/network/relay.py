@@ -1,10 +1,11 @@
 """A relay of Ethernet frames between pairs of TAP devices, which holds each frame back and drops some.
 
 `python -m tests.broker.network.relay LEFT,RIGHT [LEFT,RIGHT...]` makes the devices, says `ready`, and then
-takes lines `LEFT ONE_WAY_MS LOSS [RATE ROOM LARGEST_UP LARGEST_DOWN]` on standard input: from now on frames
-of that pair wait ONE_WAY_MS, and the share LOSS of them (0 to 1) is dropped. RATE: bytes per second that go
-each way (0: any number), of which ROOM wait in line at most. LARGEST_UP, LARGEST_DOWN: bytes of the largest
-IP packet that goes from left to right, and from right to left (0: any). ARP is never dropped. Frames of one
+takes lines `LEFT ONE_WAY_MS LOSS [RATE ROOM LARGEST_UP LARGEST_DOWN IDLE_S]` on standard input: from now on
+frames of that pair wait ONE_WAY_MS, and the share LOSS of them (0 to 1) is dropped. RATE: bytes per second
+that go each way (0: any number), of which ROOM wait in line at most. LARGEST_UP, LARGEST_DOWN: bytes of the
+largest IP packet that goes from left to right, and from right to left (0: any). IDLE_S: after a silence as
+long, all further packets of a TCP connection are dropped (0: never). ARP is never dropped. Frames of one
 direction keep their order.
 """
 
@@ -23,7 +24,8 @@ from dataclasses import dataclass, field
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
 LARGEST_FRAME = 65_600
 ETHERNET = 14
-ARP = b"\x08\x06"
+ARP, IPV4 = b"\x08\x06", b"\x08\x00"
+TCP, SYN = 6, 2
 SEED = 20_262
 
 
@@ -40,12 +42,27 @@ class Pair:
     largest: tuple[int, int] = (0, 0)
     free_at: list[float] = field(default_factory=lambda: [0.0, 0.0])
     """When the line of each direction is empty."""
+    idle_s: float = 0.0
+    spoken: dict[frozenset[bytes], float] = field(default_factory=dict)
+    """When the last packet of each TCP connection passed, by its two ends."""
 
     def change(self, words: list[str]) -> None:
         """The way between both devices is another one now."""
-        one_way_ms, loss, rate, room, up, down = [*map(float, words), 0.0, 0.0, 0.0, 0.0][:6]
+        one_way_ms, loss, rate, room, up, down, idle = [*map(float, words), *[0.0] * 5][:7]
         self.one_way_s, self.loss, self.rate, self.room = one_way_ms / 1000, loss, rate, room
+        self.idle_s = idle
         self.largest = int(up), int(down)
+
+    def forgot(self, frame: bytes, now: float) -> bool:
+        """Whether its connection was silent too long: a firewall has no entry for it any more."""
+        if not self.idle_s or frame[12:14] != IPV4 or frame[23] != TCP:
+            return False
+        at = ETHERNET + 4 * (frame[ETHERNET] & 15)
+        ends = frozenset((frame[26:30] + frame[at : at + 2], frame[30:34] + frame[at + 2 : at + 4]))
+        if now - self.spoken.get(ends, now) > self.idle_s and not frame[at + 13] & SYN:
+            return True
+        self.spoken[ends] = now
+        return False
 
     def due(self, side: int, size: int, now: float) -> float | None:
         """When a frame from that side arrives at the other one; None: it does not."""
@@ -87,6 +104,8 @@ def relay(pairs: dict[str, Pair]) -> None:
                 continue
             pair, side, other = key.data
             for frame in _read(key.fd):
+                if pair.forgot(frame, time.monotonic()):
+                    continue
                 if frame[12:14] == ARP or chance.random() >= pair.loss:
                     number += 1
                     due = pair.due(side, len(frame), time.monotonic())

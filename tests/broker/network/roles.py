@@ -102,6 +102,7 @@ def consume(
     seconds: float = 10,
     work_s: float = 0,
     ask_ends_every_s: float = 0,
+    commit_each: bool = False,
     settings: Settings | None = None,
 ) -> Counter[str]:
     """Reads in a group for so long or so many; works so long on each record; may ask for ends of logs."""
@@ -120,6 +121,9 @@ def consume(
             did[f"error {error.name()}" if error else "consumed"] += 1
             if work_s and not error:
                 time.sleep(work_s)
+            if commit_each and not error:
+                consumer.commit(message, asynchronous=False)
+                did["committed"] += 1
         if ask_ends_every_s and consumer.assignment() and time.monotonic() - asked > ask_ends_every_s:
             asked = time.monotonic()
             consumer.get_watermark_offsets(consumer.assignment()[0], timeout=PATIENCE_S, cached=False)

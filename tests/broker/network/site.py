@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -269,6 +270,14 @@ class Site:
         """What the brokers logged of the recorded ports."""
         found = requestlog.rows(self.cluster.request_logs(), self.begin, self.end, on_the_wire=True)
         return [row for row in found if row.broker_port in self.cluster.ports]
+
+    def lines(self, pattern: str) -> list[str]:
+        """What the brokers logged since the recording began, of all brokers, as far as it matches."""
+        begin = f"{self.begin:%Y-%m-%d %H:%M:%S}"
+        said = (
+            line for broker in self.brokers for line in broker.log.read_text(errors="replace").splitlines()
+        )
+        return sorted(line for line in said if line[:19] >= begin and re.search(pattern, line))
 
     def close(self) -> None:
         for role in self.roles:
