@@ -262,35 +262,36 @@ cdef void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicId
     elif meaning == MEANING_ACKS:
         facts.has_acks = True
         facts.acks = <int16_t>cell.value
+    elif meaning == MEANING_COORDINATOR_KEY:
+        take_key(facts, fold, op, cell)
     elif op.kind != KIND_STRING:
-        if meaning == MEANING_COORDINATOR_KEY and op.kind == KIND_ARRAY_STRING:
-            take_listed_key(facts, fold, cell)
-        else:
-            take_number(facts, fold, op, cell)
+        take_number(facts, fold, op, cell)
     else:
-        span = cell_span(fold.message, cell)
-        if meaning == MEANING_CLIENT_ID:
-            # Only the header names the caller; bodies (DescribeGroups) name the clients of others.
-            if not fold.header_read:
-                facts.client_id = span
-        elif meaning == MEANING_GROUP:
-            set_register(&fold.group, span, fold.depth)
-            if facts.group.at == NULL:
-                facts.group = span
-        elif meaning == MEANING_TRANSACTIONAL_ID:
-            if facts.transactional_id.at == NULL:
-                facts.transactional_id = span
-        elif meaning == MEANING_SOFTWARE_NAME: facts.software_name = span
-        elif meaning == MEANING_SOFTWARE_VERSION: facts.software_version = span
-        elif meaning == MEANING_SASL_MECHANISM: facts.sasl_mechanism = span
-        elif fold.depth > OWN_DEPTH: pass
-        elif meaning == MEANING_MEMBER:
-            # The answer to JoinGroup names the leader before the member.
-            if fold.depth == 1 or facts.member.at == NULL:
-                facts.member = span
-        elif meaning == MEANING_GROUP_INSTANCE: facts.group_instance = span
-        elif meaning == MEANING_PROTOCOL_TYPE: facts.protocol_type = span
-        elif meaning == MEANING_COORDINATOR_KEY: facts.coordinator_key = span
+        take_text(facts, fold, meaning, cell_span(fold.message, cell))
+
+
+cdef inline void take_text(Facts* facts, Fold* fold, uint8_t meaning, Span span) noexcept nogil:
+    if meaning == MEANING_CLIENT_ID:
+        # Only the header names the caller; bodies (DescribeGroups) name the clients of others.
+        if not fold.header_read:
+            facts.client_id = span
+    elif meaning == MEANING_GROUP:
+        set_register(&fold.group, span, fold.depth)
+        if facts.group.at == NULL:
+            facts.group = span
+    elif meaning == MEANING_TRANSACTIONAL_ID:
+        if facts.transactional_id.at == NULL:
+            facts.transactional_id = span
+    elif meaning == MEANING_SOFTWARE_NAME: facts.software_name = span
+    elif meaning == MEANING_SOFTWARE_VERSION: facts.software_version = span
+    elif meaning == MEANING_SASL_MECHANISM: facts.sasl_mechanism = span
+    elif fold.depth > OWN_DEPTH: pass
+    elif meaning == MEANING_MEMBER:
+        # The answer to JoinGroup names the leader before the member.
+        if fold.depth == 1 or facts.member.at == NULL:
+            facts.member = span
+    elif meaning == MEANING_GROUP_INSTANCE: facts.group_instance = span
+    elif meaning == MEANING_PROTOCOL_TYPE: facts.protocol_type = span
 
 
 cdef void take_offset(PartitionHit* hit, uint8_t meaning, int64_t value) noexcept nogil:
@@ -335,14 +336,16 @@ cdef inline void take_listed_topic(Facts* facts, Fold* fold, Cell* cell) noexcep
     note_topic(facts, cell_span(fold.message, cell))
 
 
-cdef inline void take_listed_key(Facts* facts, Fold* fold, Cell* cell) noexcept nogil:
-    """An array of keys, likewise: the only one counts."""
-    if fold.listed == 0:
+cdef void take_key(Facts* facts, Fold* fold, const Op* op, Cell* cell) noexcept nogil:
+    """A coordinator's key; of an array, which comes as listed topics do, the only one counts."""
+    if op.kind == KIND_ARRAY_STRING and fold.listed == 0:
         fold.listed = cell.value if cell.value > 0 else 0
         fold.one_key = cell.value == 1
-        return
-    fold.listed -= 1
-    if fold.one_key:
+    elif op.kind == KIND_ARRAY_STRING:
+        fold.listed -= 1
+        if fold.one_key:
+            facts.coordinator_key = cell_span(fold.message, cell)
+    elif op.kind == KIND_STRING and fold.depth <= OWN_DEPTH:
         facts.coordinator_key = cell_span(fold.message, cell)
 
 
