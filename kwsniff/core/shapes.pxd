@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0xabef0a69200762c5ull
+    #define KWSNIFF_SHAPES 0x24c9690a5a87dc6aull
     """
     const unsigned long long KWSNIFF_SHAPES

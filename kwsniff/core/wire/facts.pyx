@@ -224,7 +224,6 @@ cdef inline void set_register(Register* register, Span span, int depth) noexcept
 
 cdef void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicIds* topic_ids) noexcept nogil:
     cdef uint8_t meaning = op.meaning
-    cdef Span span
     if meaning == MEANING_PARTITION:
         facts.has_partitions = True
         if op.kind == KIND_ARRAY_SCALAR:
@@ -239,7 +238,7 @@ cdef void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicId
         if op.kind == KIND_STRING:
             set_register(&fold.topic, cell_span(fold.message, cell), fold.depth)
         elif op.kind == KIND_ARRAY_STRING:
-            take_listed_topic(facts, fold, cell)
+            take_listed(facts, fold, meaning, cell)
     elif meaning == MEANING_TOPIC_ID:
         if op.kind == KIND_UUID:
             set_register(&fold.topic_id, cell_span(fold.message, cell), fold.depth)
@@ -262,35 +261,39 @@ cdef void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicId
     elif meaning == MEANING_ACKS:
         facts.has_acks = True
         facts.acks = <int16_t>cell.value
+    elif meaning == MEANING_COORDINATOR_KEY:
+        if op.kind == KIND_STRING:
+            facts.coordinator_key = cell_span(fold.message, cell)
+        elif op.kind == KIND_ARRAY_STRING:
+            take_listed(facts, fold, meaning, cell)
     elif op.kind != KIND_STRING:
-        if meaning == MEANING_COORDINATOR_KEY and op.kind == KIND_ARRAY_STRING:
-            take_listed_key(facts, fold, cell)
-        else:
-            take_number(facts, fold, op, cell)
+        take_number(facts, fold, op, cell)
     else:
-        span = cell_span(fold.message, cell)
-        if meaning == MEANING_CLIENT_ID:
-            # Only the header names the caller; bodies (DescribeGroups) name the clients of others.
-            if not fold.header_read:
-                facts.client_id = span
-        elif meaning == MEANING_GROUP:
-            set_register(&fold.group, span, fold.depth)
-            if facts.group.at == NULL:
-                facts.group = span
-        elif meaning == MEANING_TRANSACTIONAL_ID:
-            if facts.transactional_id.at == NULL:
-                facts.transactional_id = span
-        elif meaning == MEANING_SOFTWARE_NAME: facts.software_name = span
-        elif meaning == MEANING_SOFTWARE_VERSION: facts.software_version = span
-        elif meaning == MEANING_SASL_MECHANISM: facts.sasl_mechanism = span
-        elif fold.depth > OWN_DEPTH: pass
-        elif meaning == MEANING_MEMBER:
-            # The answer to JoinGroup names the leader before the member.
-            if fold.depth == 1 or facts.member.at == NULL:
-                facts.member = span
-        elif meaning == MEANING_GROUP_INSTANCE: facts.group_instance = span
-        elif meaning == MEANING_PROTOCOL_TYPE: facts.protocol_type = span
-        elif meaning == MEANING_COORDINATOR_KEY: facts.coordinator_key = span
+        take_text(facts, fold, meaning, cell_span(fold.message, cell))
+
+
+cdef inline void take_text(Facts* facts, Fold* fold, uint8_t meaning, Span span) noexcept nogil:
+    if meaning == MEANING_CLIENT_ID:
+        # Only the header names the caller; bodies (DescribeGroups) name the clients of others.
+        if not fold.header_read:
+            facts.client_id = span
+    elif meaning == MEANING_GROUP:
+        set_register(&fold.group, span, fold.depth)
+        if facts.group.at == NULL:
+            facts.group = span
+    elif meaning == MEANING_TRANSACTIONAL_ID:
+        if facts.transactional_id.at == NULL:
+            facts.transactional_id = span
+    elif meaning == MEANING_SOFTWARE_NAME: facts.software_name = span
+    elif meaning == MEANING_SOFTWARE_VERSION: facts.software_version = span
+    elif meaning == MEANING_SASL_MECHANISM: facts.sasl_mechanism = span
+    elif fold.depth > OWN_DEPTH: pass
+    elif meaning == MEANING_MEMBER:
+        # The answer to JoinGroup names the leader before the member.
+        if fold.depth == 1 or facts.member.at == NULL:
+            facts.member = span
+    elif meaning == MEANING_GROUP_INSTANCE: facts.group_instance = span
+    elif meaning == MEANING_PROTOCOL_TYPE: facts.protocol_type = span
 
 
 cdef void take_offset(PartitionHit* hit, uint8_t meaning, int64_t value) noexcept nogil:
@@ -325,25 +328,16 @@ cdef void take_number(Facts* facts, Fold* fold, const Op* op, Cell* cell) noexce
     elif op.kind == KIND_INT32 and (meaning == MEANING_TIMEOUT or meaning == MEANING_DURATION): know_first(&facts.timeout, cell.value)
 
 
-cdef inline void take_listed_topic(Facts* facts, Fold* fold, Cell* cell) noexcept nogil:
-    """An array of topic names: its own cell has the count, the elements' cells follow under the same node."""
+cdef inline void take_listed(Facts* facts, Fold* fold, uint8_t meaning, Cell* cell) noexcept nogil:
+    """An array of topic names or keys: its own cell has the count, the elements' cells follow under the same node."""
     # Order distinguishes them: an element is one only while elements are outstanding.
-    if fold.listed == 0:
-        fold.listed = cell.value if cell.value > 0 else 0
-        return
-    fold.listed -= 1
-    note_topic(facts, cell_span(fold.message, cell))
-
-
-cdef inline void take_listed_key(Facts* facts, Fold* fold, Cell* cell) noexcept nogil:
-    """An array of keys, likewise: the only one counts."""
     if fold.listed == 0:
         fold.listed = cell.value if cell.value > 0 else 0
         fold.one_key = cell.value == 1
         return
     fold.listed -= 1
-    if fold.one_key:
-        facts.coordinator_key = cell_span(fold.message, cell)
+    if meaning == MEANING_TOPIC: note_topic(facts, cell_span(fold.message, cell))
+    elif fold.one_key: facts.coordinator_key = cell_span(fold.message, cell)
 
 
 cdef void take_error(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicIds* topic_ids) noexcept nogil:
