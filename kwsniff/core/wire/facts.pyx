@@ -224,7 +224,6 @@ cdef inline void set_register(Register* register, Span span, int depth) noexcept
 
 cdef void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicIds* topic_ids) noexcept nogil:
     cdef uint8_t meaning = op.meaning
-    cdef Span span
     if meaning == MEANING_PARTITION:
         facts.has_partitions = True
         if op.kind == KIND_ARRAY_SCALAR:
@@ -239,7 +238,7 @@ cdef void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicId
         if op.kind == KIND_STRING:
             set_register(&fold.topic, cell_span(fold.message, cell), fold.depth)
         elif op.kind == KIND_ARRAY_STRING:
-            take_listed_topic(facts, fold, cell)
+            take_listed(facts, fold, meaning, cell)
     elif meaning == MEANING_TOPIC_ID:
         if op.kind == KIND_UUID:
             set_register(&fold.topic_id, cell_span(fold.message, cell), fold.depth)
@@ -263,7 +262,10 @@ cdef void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicId
         facts.has_acks = True
         facts.acks = <int16_t>cell.value
     elif meaning == MEANING_COORDINATOR_KEY:
-        take_key(facts, fold, op, cell)
+        if op.kind == KIND_STRING:
+            facts.coordinator_key = cell_span(fold.message, cell)
+        elif op.kind == KIND_ARRAY_STRING:
+            take_listed(facts, fold, meaning, cell)
     elif op.kind != KIND_STRING:
         take_number(facts, fold, op, cell)
     else:
@@ -326,27 +328,16 @@ cdef void take_number(Facts* facts, Fold* fold, const Op* op, Cell* cell) noexce
     elif op.kind == KIND_INT32 and (meaning == MEANING_TIMEOUT or meaning == MEANING_DURATION): know_first(&facts.timeout, cell.value)
 
 
-cdef inline void take_listed_topic(Facts* facts, Fold* fold, Cell* cell) noexcept nogil:
-    """An array of topic names: its own cell has the count, the elements' cells follow under the same node."""
+cdef inline void take_listed(Facts* facts, Fold* fold, uint8_t meaning, Cell* cell) noexcept nogil:
+    """An array of topic names or keys: its own cell has the count, the elements' cells follow under the same node."""
     # Order distinguishes them: an element is one only while elements are outstanding.
     if fold.listed == 0:
         fold.listed = cell.value if cell.value > 0 else 0
+        fold.one_key = cell.value == 1
         return
     fold.listed -= 1
-    note_topic(facts, cell_span(fold.message, cell))
-
-
-cdef void take_key(Facts* facts, Fold* fold, const Op* op, Cell* cell) noexcept nogil:
-    """A coordinator's key; of an array, which comes as listed topics do, the only one counts."""
-    if op.kind == KIND_ARRAY_STRING and fold.listed == 0:
-        fold.listed = cell.value if cell.value > 0 else 0
-        fold.one_key = cell.value == 1
-    elif op.kind == KIND_ARRAY_STRING:
-        fold.listed -= 1
-        if fold.one_key:
-            facts.coordinator_key = cell_span(fold.message, cell)
-    elif op.kind == KIND_STRING and fold.depth <= OWN_DEPTH:
-        facts.coordinator_key = cell_span(fold.message, cell)
+    if meaning == MEANING_TOPIC: note_topic(facts, cell_span(fold.message, cell))
+    elif fold.one_key: facts.coordinator_key = cell_span(fold.message, cell)
 
 
 cdef void take_error(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicIds* topic_ids) noexcept nogil:

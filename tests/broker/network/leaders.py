@@ -270,7 +270,7 @@ def offline_partition_started(site: Site) -> None:
     properties=SOON,
     witnessed=False,
 )
-def healthy_one_restart(site: Site) -> None:
+def healthy_restart_one(site: Site) -> None:
     site.create(orders=[[1, 2], [3, 1]])
     site.warm()
     with site.recording():
