@@ -39,9 +39,9 @@ def are_small(tables: Iterable[Sequence[str | os.PathLike[str]]], memory: str) -
     return sum(_most_bytes(pq.read_metadata(file)) for file in files) <= _share_of(memory)
 
 
-def _most_bytes(told: "pq.FileMetaData") -> int:
-    groups = map(told.row_group, range(told.num_row_groups))
-    columns = (group.column(place) for group in groups for place in range(told.num_columns))
+def _most_bytes(metadata: "pq.FileMetaData") -> int:
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    columns = (group.column(place) for group in groups for place in range(metadata.num_columns))
     return sum(column.num_values * _longest(column) for column in columns)
 
 

@@ -83,7 +83,7 @@ The others:
 _HEALTHY: Final = """
 ## Healthy recordings
 
-`why` may report nothing above info there. Recordings without a fault:"""
+Recordings without a fault, at each place, where `why` may report nothing above info:"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +188,7 @@ def page(judged: Sequence[Judged]) -> str:
     lines += [_owned(owner, perfect) for owner in sorted({group[0].recording.blames for group in perfect})]
     lines += [_MISSED, *(_row(group) for group in groups if not all(map(_is_perfect, group)))]
     lines += ["", *filter(None, map(_exception, caused))]
-    lines += [
-        f"{_HEALTHY} {len({each.recording.name for each in healthy})}.",
-        *filter(None, map(_exception, healthy)),
-    ]
+    lines += [f"{_HEALTHY} {len(healthy)}.", *filter(None, map(_exception, healthy))]
     return "\n".join([*lines, ""])
 
 

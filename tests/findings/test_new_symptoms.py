@@ -140,6 +140,13 @@ def test_a_leader_that_moves_once_or_in_a_rolling_restart_does_not(brokers: Sequ
     assert subjects("leader_flaps", moves(brokers)) == []
 
 
+def test_a_client_that_a_broker_serves_after_each_refusal_knows_the_leader() -> None:
+    tables = moves([1, 2] * 6)
+    assert subjects("stale_leader", tables) == []
+    only = {"api_calls": tables["error_codes"], "error_codes": tables["error_codes"]}
+    assert subjects("stale_leader", only) == [("billing", "client", 12)]
+
+
 @pytest.mark.parametrize(
     ("times", "is_found"), [(range(12), True), (range(0, 20, 3), True), (range(4), False)]
 )

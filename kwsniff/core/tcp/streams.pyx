@@ -340,10 +340,7 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
     block_of(connection).reset.frame = segment.frame
     block_of(connection).reset.capture = streams.capture
     block_of(connection).reset.marks = own.reset_marks
-    if block_of(connection).closing.closer < 0:
-        block_of(connection).closing.closer = sender
-        block_of(connection).closing.close_frame = segment.frame
-        block_of(connection).closing.close_time = segment.time
+    note_closer(connection, segment, sender)
     ahead = distance(segment.seq, end_of(own))
     for i in range(2):
         if ahead <= 0 and block_of(connection).direction[i].snd.beginning:
@@ -371,6 +368,14 @@ cdef void settle_beginning(Streams* streams, Connection* connection, int sender)
     deliver_queued(streams, connection, sender, True)
 
 
+cdef void note_closer(Connection* connection, Segment* segment, int sender) noexcept nogil:
+    """The first FIN or RST says who closes."""
+    if block_of(connection).closing.closer < 0:
+        block_of(connection).closing.closer = sender
+        block_of(connection).closing.close_frame = segment.frame
+        block_of(connection).closing.close_time = segment.time
+
+
 cdef void take_fin(Connection* connection, Direction* own, Segment* segment, int sender) noexcept nogil:
     cdef uint32_t end = segment.seq + segment.length
     if own.snd.known and (distance(end, own.snd.next_seq) < 0 or not fits(own, end)):
@@ -383,10 +388,7 @@ cdef void take_fin(Connection* connection, Direction* own, Segment* segment, int
         block_of(connection).closing.fin_by = sender
         block_of(connection).closing.fin_frame = segment.frame
         block_of(connection).closing.fin_time = segment.time
-    if block_of(connection).closing.closer < 0:
-        block_of(connection).closing.closer = sender
-        block_of(connection).closing.close_frame = segment.frame
-        block_of(connection).closing.close_time = segment.time
+    note_closer(connection, segment, sender)
     if not own.snd.known:           # a direction whose payload was never captured still ends here
         own.snd.fin_done = True
 

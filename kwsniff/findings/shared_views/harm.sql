@@ -78,10 +78,9 @@ select run_id, connection_id, call_id, client, client_address, broker, api_name,
 -- Calls that took far longer than their like.
 create temp view troubled_late as
 with busy as not materialized (
-    select *, total_ns - coalesce(deliberate_wait_ns, 0) as ns from latency
+    -- a reader may close its fetch session behind its own long poll: what it waits for that is not harm
+    select *, total_ns - coalesce(deliberate_wait_ns, 0) - case when is_log_fetch(api_name) and queued_behind_wait in ('long_poll', 'data') then coalesce(queue_wait_ns, 0) else 0 end as ns from latency
     where total_ns is not null and coalesce(wait, 'none') not like '%possible' and not is_group_wait(api_name)
-        -- the reader that closes its fetch session behind its own long poll waits for nothing else
-        and not (is_log_fetch(api_name) and coalesce(queued_behind_wait, 'none') in ('long_poll', 'data'))
 ),
 long as (select * from busy where ns >= 1e9),
 -- 20 calls of the same kind show what one usually takes; a cold start, a far client or a burst is less than 20 times that
