@@ -14,14 +14,15 @@ with owner and proof. `analyze`, `pipeline` and `live` write the same into the t
 [findings](tables/findings.md). [Accuracy](accuracy.md) says how often it is right.
 
 `kwsniff explain FINDING` also prints why a finding matters, its timeline, the settings that concern it,
-what to do, and the findings that may cause it. This page has, for every rule:
+what to do, the findings that may cause it, and what is different in similar ones.
+[Troubleshooting](troubleshooting.md) has examples. This page has, for every rule:
 
 - Severity: a **problem** is harm now, a **warning** waste or a risk, an **info** explains figures.
 - Confidence: `certain`, the packets prove it; `likely`, one assumption that they cannot confirm; `possible`,
   one of several explanations.
 - **Owner**: who can end it.
 - When it fires, and when it is silent. Figures are minimums. The rules are SQL, in `kwsniff/findings/rules/`.
-- **Similar** findings, each with what is different there.
+- **Similar** findings.
 
 A finding with a cause among the findings names it (`explained_by`). It comes after the cause, is never more
 severe, and does not decide the exit status alone. Exit status of `why`: 0 no problem, 1 a problem, 2 it could
@@ -100,16 +101,11 @@ def findings_page() -> str:
 
 
 def _section(rule: Rule) -> str:
+    similar = ", ".join(f"[{name}](#{name})" for name in rule.mistaken_for)
     return (
         f"\n### {rule.name}\n\n{rule.severity.capitalize()}, {rule.confidence}, owner: {rule.blames}.\n\n"
-        f"{rule.fill(rule.does)}\n\n{rule.fill(rule.silent)}\n\n**Similar**: {_similar(rule)}\n"
+        f"{rule.fill(rule.does)}\n\n{rule.fill(rule.silent)}\n\n**Similar**: {similar}\n"
     )
-
-
-def _similar(rule: Rule) -> str:
-    """The findings that look alike; the page says once that the texts are about those."""
-    texts = ((name, text.removeprefix("There ")) for name, text in rule.mistaken_for.items())
-    return " ".join(f"[{name}](#{name}): {text}" for name, text in texts)
 
 
 if __name__ == "__main__":

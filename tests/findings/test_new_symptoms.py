@@ -235,3 +235,36 @@ def test_flows_that_die_after_a_silence_were_dropped(
 ) -> None:
     found = subjects("idle_dropped", dropped(silences, survived))
     assert found == [("billing", "network", len(silences))] * is_found
+
+
+def led(moved: int, kept: int, copies: int = 2, *, in_sync: bool = True) -> dict[str, Rows]:
+    """Partitions whose preferred leader is broker 1: broker 2 leads `moved` of them."""
+    rows = [
+        {
+            "topic": "orders", "partition": number, "leader": 2 if number < moved else 1, "leader_epoch": 3,
+            "replica_nodes": [1, 2][:copies], "isr_nodes": [1, 2][:copies] if in_sync else [2],
+            "first_time": SECOND, "last_time": 2 * SECOND, "first_call_id": 7, "last_call_id": 7,
+        }
+        for number in range(moved + kept)
+    ]  # fmt: skip
+    return {"leaders": rows}
+
+
+@pytest.mark.parametrize(("moved", "kept"), [(3, 0), (3, 26), (40, 300)])
+def test_leaders_that_are_not_the_preferred_ones_are_skewed(moved: int, kept: int) -> None:
+    assert subjects("leaders_skewed", led(moved, kept)) == [("broker 1", "configuration", 1)]
+
+
+@pytest.mark.parametrize(("moved", "kept"), [(2, 0), (3, 27), (10, 90)])
+def test_up_to_a_tenth_of_the_leaders_may_be_others(moved: int, kept: int) -> None:
+    assert subjects("leaders_skewed", led(moved, kept)) == []
+
+
+def test_leaders_stay_elsewhere_while_the_preferred_one_is_not_in_sync() -> None:
+    assert subjects("leaders_skewed", led(9, 0, in_sync=False)) == []
+
+
+def test_an_election_counts_and_not_the_leader_before_it() -> None:
+    before = led(9, 0)["leaders"]
+    after = [{**row, "leader_epoch": 4} for row in led(0, 9)["leaders"]]
+    assert subjects("leaders_skewed", {"leaders": [*after, *before]}) == []

@@ -280,6 +280,11 @@ class Figures:
 
     def _add_leaders(self, batch: pa.RecordBatch) -> None:
         self._volumes.shown.add_leaders(batch)
+        if "replica_nodes" in batch.schema.names:
+            leaders, nodes = batch["leader"].to_pylist(), batch["replica_nodes"].to_pylist()
+            self._sums["not_preferred"] += sum(
+                bool(n) and n[0] != each for each, n in zip(leaders, nodes, strict=True)
+            )
 
     def _add_brokers(self, batch: pa.RecordBatch) -> None:
         self._volumes.shown.add_brokers(batch)
@@ -342,7 +347,7 @@ _SUMS: Final = (
     "violations", "zero_window_ns",
     "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates",
     "rebalances", "idle_members", "expired_members", "transactions", "flawed_captures",
-    "rules_not_asked",
+    "rules_not_asked", "not_preferred",
 )  # fmt: skip
 
 
@@ -359,7 +364,8 @@ def figures_of(files: Mapping[str, Sequence[Any]]) -> Figures:
         wanted = COUNTED.get(table, ())
         for path in paths if wanted else ():
             told = pq.read_metadata(path)
-            columns = [name for name in wanted if name in told.schema.names]
+            there = told.schema.to_arrow_schema().names  # of a list, the Parquet schema names its elements
+            columns = [name for name in wanted if name in there]
             words = [name for name in columns if name in _WORDS[table]]
             with pq.ParquetFile(path, metadata=told, read_dictionary=words) as file:
                 for group in range(file.num_row_groups):
@@ -379,7 +385,7 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "latencies": ("broker_ns", "queue_wait_ns", "network_ns", "round_trip_ns", "total_ns"),
     "connections": tuple(column.name for column in TABLES["connections"].columns),
     "partitions": tuple(dict.fromkeys((*Volumes.OF_PARTITIONS, *StandingReads.OF_PARTITIONS))),
-    "leaders": ("topic", "partition", "leader"),
+    "leaders": ("topic", "partition", "leader", "replica_nodes"),
     "brokers": ("node_id", "host", "port"),
     "record_batches": Plain.OF_BATCHES,
     "groups": ("group_id", "duration_ns"),

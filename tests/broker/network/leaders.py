@@ -285,3 +285,74 @@ def healthy_restart_one(site: Site) -> None:
         broker.wait()
         site.counted(shop)
         site.counted(reader)
+
+
+def _restart(site: Site, number: int) -> None:
+    """Stops a broker in good order, and starts it again."""
+    broker = site.brokers[number - 1]
+    broker.stop()
+    time.sleep(1)
+    broker.log.write_bytes(b"")
+    broker.start()
+    broker.wait()
+
+
+SPREAD = [[1, 2], [2, 3], [3, 1], [1, 3], [2, 1], [3, 2], [1, 2], [2, 3], [3, 1], [1, 3], [2, 1], [3, 2]]
+
+
+@incident(
+    "configuration",
+    "broker",
+    "10.88.0.2:9093",
+    "broker 2 was restarted 10 s before; the four partitions it preferably leads stay with brokers 1 and 3",
+    finding="leaders_skewed",
+    nodes=3,
+    properties=SOON,
+    sides=("broker",),
+)
+def leaders_skewed(site: Site) -> None:
+    site.create(orders=SPREAD)
+    site.warm()
+    _restart(site, 2)
+    time.sleep(10)
+    with site.recording():
+        shop = site.start("near", "produce", count=24, every_s=0.25, partitions=12, settings=SAFE)
+        site.counted(shop)
+
+
+@incident(
+    "configuration",
+    "broker",
+    "10.88.0.1:9092",
+    "broker 1 of 3.9.2 was restarted; sarama reads eight partitions, of which it preferably leads four",
+    finding="leaders_skewed",
+    nodes=3,
+    version=OLD,
+    properties=SOON,
+    sides=("broker",),
+)
+def leaders_skewed_sarama(site: Site) -> None:
+    site.create(orders=[[1, 2], [2, 1], [1, 3], [3, 1], [1, 2], [2, 3], [1, 3], [3, 2]])
+    site.warm()
+    _restart(site, 1)
+    time.sleep(10)
+    with site.recording():
+        shop = site.start("near", "produce", count=16, every_s=0.25, partitions=8, settings=SAFE)
+        go = site.foreign("near", "sarama", "consume", seconds=6, max_wait_ms=2000)
+        site.counted(go)
+        site.counted(shop)
+
+
+@calm(
+    "broker 2 was restarted, and the controller has moved its four partitions back",
+    nodes=3,
+    properties={**SOON, "leader.imbalance.check.interval.seconds": 3},
+)
+def healthy_preferred_leaders(site: Site) -> None:
+    site.create(orders=SPREAD)
+    site.warm()
+    _restart(site, 2)
+    time.sleep(12)
+    with site.recording():
+        shop = site.start("near", "produce", count=24, every_s=0.25, partitions=12, settings=SAFE)
+        site.counted(shop)
