@@ -13,7 +13,7 @@ import kwsniff
 from kwsniff.cli import main
 from kwsniff.findings.evaluate import columns_of
 from tests.findings.account import CAPTURES, Account, read_account
-from tests.findings.conftest import FindingsOf, TablesOf, without_run
+from tests.findings.conftest import AccountOf, FindingsOf, TablesOf, without_run
 from tests.findings.measured import Recording, recordings
 from tests.findings.stage import Stage
 from tests.findings.test_unexplained import _given_up, _late
@@ -24,9 +24,9 @@ KILLED = CAPTURES / "killed_broker" / "capture.pcap"
 
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("recording", RECORDED.values(), ids=lambda each: f"{each.name}-{each.place}")
-def test_the_account_adds_up(recording: Recording, tables_of: TablesOf, findings_of: FindingsOf) -> None:
-    """Its findings, by figures of the files, are those that `analyze` has by figures made in passing."""
-    account = read_account(tables_of(recording.path))
+def test_the_account_adds_up(recording: Recording, account_of: AccountOf, findings_of: FindingsOf) -> None:
+    """Its findings, of all rules, are those that `analyze` has by figures made in passing."""
+    account = account_of(recording.path)
     assert [*account.faults()] == []
     assert [columns_of(each) for each in account.findings] == without_run(findings_of(recording.path))
 
@@ -37,8 +37,8 @@ def test_the_account_adds_up(recording: Recording, tables_of: TablesOf, findings
     [each for each in RECORDED.values() if each.name.startswith("healthy")],
     ids=lambda each: f"{each.name}-{each.place}",
 )
-def test_healthy_recordings_have_no_harm(recording: Recording, tables_of: TablesOf) -> None:
-    account = read_account(tables_of(recording.path))
+def test_healthy_recordings_have_no_harm(recording: Recording, account_of: AccountOf) -> None:
+    account = account_of(recording.path)
     if recording.name.startswith("healthy_restart"):
         # a broker that stops may leave one call without a response
         assert account.harmed <= 2
