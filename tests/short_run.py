@@ -59,11 +59,14 @@ def _beyond_samples(items: Iterable[pytest.Item], seed: int) -> set[str]:
             (sizes[test],) = mark.args
     out: set[str] = set()
     for test, nodeids in cases.items():
-        ordered = sorted(nodeids)
-        # Tests with the same cases have the same ones chosen, and share what is made for these.
-        kept = random.Random(seed).sample(ordered, min(sizes[test], len(ordered)))
-        out |= set(ordered) - set(kept)
+        # A case has the same rank in every test: tests that share cases share what is made for them.
+        ranked = sorted(nodeids, key=lambda nodeid: _rank(nodeid.partition("[")[2], seed))
+        out |= set(ranked[sizes[test] :])
     return out
+
+
+def _rank(case: str, seed: int) -> float:
+    return random.Random(f"{seed} {case}").random()
 
 
 def _seed(config: pytest.Config) -> int:

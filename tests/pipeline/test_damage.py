@@ -96,6 +96,7 @@ def whole_calls(scene: Scene, packets: Sequence[Packet]) -> int:
     return sum(row.request is not None and row.response is not None for row in truth(scene.calls, packets))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("share", [0.005, 0.02, 0.1])
 def test_lost_packets(share: float, seed: int, tmp_path: Path) -> None:
