@@ -16,6 +16,7 @@ from pathlib import Path
 
 from Cython import __version__ as cython_version
 from Cython.Build import cythonize
+from Cython.Compiler import Options
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
@@ -34,6 +35,8 @@ SHARED = "kwsniff.core.modules"
 TRANSLATED = Path("build/c")
 OBJECTS = Path("build/objects")
 DIRECTIVES = {"language_level": 3, "emit_code_comments": False}
+# .ci/run: a warning of Cython ends the build.
+Options.warning_errors = os.environ.get("KWSNIFF_WARNINGS") == "errors"
 # Debugging information is four fifths of what the compiler writes: CFLAGS=-g brings it back.
 DEBUGGING = [] if "-g" in os.environ.get("CFLAGS", "").split() else ["-g0"]
 ARGUMENTS = ["-O3", *DEBUGGING]
@@ -60,15 +63,21 @@ def compiled() -> list[Extension]:
     if not (all(map(Path.exists, translated)) and made_of.exists() and made_of.read_text() == wanted):
         made_of.unlink(missing_ok=True)
         modules = [Extension(".".join(path.with_suffix("").parts), [path.as_posix()]) for path in SOURCES]
-        # It follows cimports and skips what is up to date, by times.
-        cythonize(modules, build_dir=str(TRANSLATED), nthreads=WORKERS, compiler_directives=DIRECTIVES)
+        # It follows cimports and skips what is up to date, by times: which warnings it had then is not known.
+        cythonize(
+            modules,
+            build_dir=str(TRANSLATED),
+            nthreads=WORKERS,
+            force=Options.warning_errors,
+            compiler_directives=DIRECTIVES,
+        )
         made_of.write_text(wanted)
     return [Extension(SHARED, [path.as_posix() for path in translated])]
 
 
 def fingerprint_of_texts() -> str:
     """What all C files are made of. For cythonize all of them are old where pip has just unpacked Cython."""
-    made_of = hashlib.sha256(repr((cython_version, DIRECTIVES)).encode())
+    made_of = hashlib.sha256(repr((cython_version, DIRECTIVES, Options.warning_errors)).encode())
     for path in sorted(ROOT.glob("kwsniff/core/**/*.p[xy][xd]")):
         made_of.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return made_of.hexdigest()

@@ -101,3 +101,12 @@ def test_two_modules_of_one_name_do_not_build(project: Path) -> None:
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=project, timeout=300)
     assert done.returncode == 1
     assert "two modules of one shared object cannot have the same name: one" in done.stderr
+
+
+@pytest.mark.slow
+def test_what_cython_warns_of_ends_the_build_where_that_is_asked_for(project: Path) -> None:
+    (project / "kwsniff" / "core" / "two.pyx").write_text("def two():\n    return 2\n    return 3\n", "utf-8")
+    assert build(project) == {"one", "two", "shared"}
+    with pytest.raises(subprocess.CalledProcessError) as ended:
+        build(project, KWSNIFF_WARNINGS="errors")
+    assert b"Unreachable code" in ended.value.stderr
