@@ -161,6 +161,7 @@ def test_the_slowest_calls_are_those_of_the_throttled_client(
     assert {row["what"] for row in rows} & {"calls_per_second", "retransmitted"} == set()
 
 
+@pytest.mark.slow
 def test_folders_of_tables_tell_the_same_as_captures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

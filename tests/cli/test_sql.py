@@ -138,7 +138,7 @@ def test_ctrl_c_ends_a_query(query: str, output: str | None, folder: str, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "parquet"])
 def test_a_query_that_fails_on_the_way_leaves_no_file(
     suffix: str, folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -26,6 +26,7 @@ _SIZES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("generator", list(_SIZES))
 def test_memory_stays_below_its_bound(tmp_path: Path, generator: str) -> None:
