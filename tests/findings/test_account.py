@@ -22,7 +22,7 @@ RECORDED = {(each.name, each.place): each for each in recordings()}
 KILLED = CAPTURES / "killed_broker" / "capture.pcap"
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("recording", RECORDED.values(), ids=lambda each: f"{each.name}-{each.place}")
 def test_the_account_adds_up(recording: Recording, account_of: AccountOf, findings_of: FindingsOf) -> None:
     """Its findings, of all rules, are those that `analyze` has by figures made in passing."""
@@ -31,7 +31,7 @@ def test_the_account_adds_up(recording: Recording, account_of: AccountOf, findin
     assert [columns_of(each) for each in account.findings] == without_run(findings_of(recording.path))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "recording",
     [each for each in RECORDED.values() if each.name.startswith("healthy")],
@@ -115,6 +115,7 @@ def test_a_client_that_gives_up_was_harmed(seconds: float, harmed: int, tmp_path
     assert account.calls["routine"].get("closed_while_waiting", 0) == 1 - harmed
 
 
+@pytest.mark.slow
 def test_runs_in_one_folder_add_up_although_their_calls_have_the_same_ids(
     tables_of: TablesOf, tmp_path: Path
 ) -> None:

@@ -261,6 +261,7 @@ def _plain_bytes(rows: Sequence[Mapping[str, Any]], twins: int = 0) -> float:
     return figures.as_dict()["plain_bytes"]
 
 
+@pytest.mark.slow
 def test_bytes_without_compression_are_those_of_clients_with_large_batches() -> None:
     (rule,) = (rule for rule in load_rules() if rule.name == "uncompressed")
     rows = _batches(clients=24)

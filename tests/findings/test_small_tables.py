@@ -21,7 +21,7 @@ from tests.findings.test_figures import RECORDINGS
 MEMORY = "512MB"
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("capture", RECORDINGS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_findings_calls_and_accounts_are_the_same_over_kept_rows_and_over_files(
     capture: Path, tables_of: TablesOf, account_of: AccountOf, monkeypatch: pytest.MonkeyPatch
@@ -30,10 +30,14 @@ def test_findings_calls_and_accounts_are_the_same_over_kept_rows_and_over_files(
     folder = tables_of(capture)
     kept = account_of(capture)
     monkeypatch.setattr(small_tables, "_BYTES", 0)
-    viewed = read_account(folder)
-    assert (kept.kept, viewed.kept) == (True, False)
-    assert replace(viewed, kept=True) == kept
-    assert find_in_files(files_of_tables(folder)) == kept.findings
+    # Of several recordings of an incident the last is read as `analyze` reads files, others as `why` does.
+    beside = [each for each in RECORDINGS if each.parent == capture.parent]
+    if len(beside) == 1 or capture != beside[-1]:
+        viewed = read_account(folder)
+        assert (kept.kept, viewed.kept) == (True, False)
+        assert replace(viewed, kept=True) == kept
+    if capture == beside[-1]:
+        assert find_in_files(files_of_tables(folder)) == kept.findings
 
 
 def _rows(text: str, number: int) -> pa.Table:
