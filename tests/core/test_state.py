@@ -83,7 +83,7 @@ def test_resumed_after_every_packet(name: str) -> None:
     assert analyzed_in_parts(data, cuts) == analyzed_in_parts(data, [])
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.parent.name)
 def test_recorded_captures_resumed_after_every_packet(path: Path) -> None:
     data = path.read_bytes()
