@@ -229,6 +229,7 @@ SMALL = files.pcap(files.frames(scenes.two_clients().packets()))
 SMALL_NG = files.pcapng(files.frames(scenes.two_clients().packets()), noise=True)
 
 
+@pytest.mark.slow
 @given(
     flips=st.lists(st.tuples(st.integers(24, len(SMALL) - 1), st.integers(0, 255)), min_size=1, max_size=30),
     cut=st.integers(0, 60),
