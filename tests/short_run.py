@@ -1,8 +1,8 @@
 """What a short run leaves out: tests marked `slow`, and all but a few cases of the others.
 
-A test marked `sample(n)` keeps n cases, another one MOST_CASES; tests of the house keep all. `--whole` leaves out
-nothing. The seed that pytest-randomly prints chooses the cases: `--randomly-seed=N` runs the same ones again. A
-test that the command line names (`FILE::TEST`) always runs.
+A test marked `sample(n)` keeps n cases, another one MOST_CASES; tests of the house keep all. `--whole` leaves
+out nothing. The seed that pytest-randomly prints chooses the cases: `--randomly-seed=N` runs the same ones
+again. A test that the command line names (`FILE::TEST`) always runs.
 """
 
 from __future__ import annotations
