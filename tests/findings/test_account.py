@@ -62,6 +62,7 @@ def test_harm_that_no_rule_explains_is_counted_and_shown(capsys: pytest.CaptureF
     assert shown.startswith("No rule explains the harm in 33 calls")
 
 
+@pytest.mark.slow
 def test_analyze_and_the_page_do_not_hide_harm_that_no_rule_explains(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -171,7 +171,7 @@ def test_tables_of_before_lack_columns_and_have_findings(tmp_path: Path) -> None
     assert [each.finding for each in find_in_files(files)] == names
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("incident", ["hot_partition", "busy_fetch", "rebalance_storm"])
 def test_calls_of_twins_hide_nothing(incident: str, tmp_path: Path) -> None:
     (capture,) = (INCIDENTS / incident).glob("broker.pcap")

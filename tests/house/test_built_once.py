@@ -82,6 +82,7 @@ def test_a_module_is_compiled_again_when_it_is_another(project: Path) -> None:
         assert build(project, **{setting: value}) == {"one", "two", "shared"}, setting
 
 
+@pytest.mark.slow
 def test_a_build_for_elsewhere_leaves_a_folder_that_python_can_use(project: Path) -> None:
     """As `pip install .` in a clone builds: Python there takes this folder, not what was installed."""
     command = ["setup.py", "-q", "build_ext", "--build-lib", "elsewhere", "--build-temp", "temporary"]
