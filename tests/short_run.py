@@ -1,7 +1,8 @@
-"""What a short run leaves out: tests marked `slow`, and all but a few cases of tests marked `sample`.
+"""What a short run leaves out: tests marked `slow`, and all but a few cases of the others.
 
-`--whole` leaves out nothing. The seed that pytest-randomly prints chooses the cases: `--randomly-seed=N` runs
-the same ones again. A test that the command line names (`FILE::TEST`) always runs.
+A test marked `sample(n)` keeps n cases, another one MOST_CASES; tests of the house keep all. `--whole` leaves
+out nothing. The seed that pytest-randomly prints chooses the cases: `--randomly-seed=N` runs the same ones
+again. A test that the command line names (`FILE::TEST`) always runs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import TypeVar
 import pytest
 
 Case = TypeVar("Case")
+MOST_CASES = 6
+_WITH_ALL_CASES = "tests/house/"
 
 
 def add_option(parser: pytest.Parser) -> None:
@@ -25,7 +28,7 @@ def describe(config: pytest.Config) -> str:
     """A line for the head of the run."""
     if config.getoption("whole"):
         return "whole run: slow tests and every case, too"
-    return "short run: no slow tests, and a sample of the cases of some; --whole runs all"
+    return "short run: no slow tests, and a sample of the cases of others; --whole runs all"
 
 
 def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -53,17 +56,20 @@ def _beyond_samples(items: Iterable[pytest.Item], seed: int) -> set[str]:
     sizes: dict[str, int] = {}
     for item in items:
         mark = item.get_closest_marker("sample")
-        if mark:
+        if mark or not item.nodeid.startswith(_WITH_ALL_CASES):
             test = item.nodeid.partition("[")[0]
             cases[test].append(item.nodeid)
-            (sizes[test],) = mark.args
+            (sizes[test],) = mark.args if mark else (MOST_CASES,)
     out: set[str] = set()
     for test, nodeids in cases.items():
-        ordered = sorted(nodeids)
-        # Tests with the same cases have the same ones chosen, and share what is made for these.
-        kept = random.Random(seed).sample(ordered, min(sizes[test], len(ordered)))
-        out |= set(ordered) - set(kept)
+        # A case has the same rank in every test: tests that share cases share what is made for them.
+        ranked = sorted(nodeids, key=lambda nodeid: _rank(nodeid.partition("[")[2], seed))
+        out |= set(ranked[sizes[test] :])
     return out
+
+
+def _rank(case: str, seed: int) -> float:
+    return random.Random(f"{seed} {case}").random()
 
 
 def _seed(config: pytest.Config) -> int:

@@ -138,6 +138,7 @@ def test_without_tshark_one_line_says_so(
     assert error == "kwsniff: error: verify needs tshark: apt-get install tshark\n"
 
 
+@pytest.mark.slow
 @needs_tshark
 def test_a_capture_that_ends_in_a_packet_is_told(tmp_path: Path) -> None:
     cut = tmp_path / "cut.pcap"

@@ -116,7 +116,7 @@ def told(finding: dict[str, Any]) -> str:
     return repr({key: value for key, value in finding.items() if key not in NUMBERED})
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 def test_what_is_on_the_screen(folders: Folders) -> None:
     shown = []
     for summary in summaries(folders):

@@ -163,6 +163,7 @@ def test_where_time_goes_back_beyond_what_was_forgotten_one_follows_all(
     assert len(needed_one) == 2
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("limits", [{"connections": 2}, {"topic_ids": 1}])
 def test_bounds_that_connections_share_hold_as_for_one(
     in_turns: None, tmp_path: Path, needed_one: list[int], limits: dict[str, int]

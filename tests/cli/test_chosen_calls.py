@@ -39,6 +39,7 @@ def shown(capsys: pytest.CaptureFixture[str], *words: str) -> set[int]:
     return {json.loads(line)["call_id"] for line in capsys.readouterr().out.splitlines()}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("capture", "words"), FILTERS, ids=[words for _, words in FILTERS])
 def test_the_tables_hold_the_calls_that_show_shows(
     capture: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -33,6 +33,7 @@ def shown(capsys: pytest.CaptureFixture[str], *words: str) -> set[int]:
     return {json.loads(line)["call_id"] for line in capsys.readouterr().out.splitlines()}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("client", ["shop", "SHOP", "hOp-Prod", "BILLING"])
 @pytest.mark.parametrize("with_tables", [False, True])
 def test_part_of_a_client_id_fits_in_capitals_too(

@@ -89,7 +89,7 @@ def test_a_broker_that_stood_still_comes_before_what_was_asked_less_often_for_it
         assert "calls_per_second" in [row["what"] for row in rows[1:]]
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["", "_3_9"])
 @pytest.mark.parametrize("side", ["broker", "client"])
 def test_a_follower_that_stands_still_shows_in_what_waits_for_replicas(
@@ -102,7 +102,7 @@ def test_a_follower_that_stands_still_shows_in_what_waits_for_replicas(
     assert ("client", "shop") in {named(row)[:2] for row in rest}
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("good", "bad"),
     [("near", "near_3_9"), ("near_3_9", "near"), ("near", "near"), ("members_slow", "members_slow")],
@@ -161,6 +161,7 @@ def test_the_slowest_calls_are_those_of_the_throttled_client(
     assert {row["what"] for row in rows} & {"calls_per_second", "retransmitted"} == set()
 
 
+@pytest.mark.slow
 def test_folders_of_tables_tell_the_same_as_captures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -168,7 +169,7 @@ def test_folders_of_tables_tell_the_same_as_captures(
     assert compared(capsys, clock("near"), str(tmp_path)) == compared(capsys, clock("near"), clock("quota"))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [60, 80])
 def test_no_line_is_wider_than_the_screen(
     columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -33,6 +33,7 @@ def rows_of(*captures: Path) -> dict[int, dict[str, Any]]:
     return {row["call_id"]: row for row in kwsniff.analyze(captures).api_calls.to_pylist()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["show", "why"])
 def test_display_filters_hold_on_the_file(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     rows = rows_of(TOO_LARGE)

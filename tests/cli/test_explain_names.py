@@ -78,6 +78,7 @@ NAMES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_declared_name_is_explained_within_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
     catalog = load_catalog()
     protocol = [

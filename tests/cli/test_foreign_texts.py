@@ -62,7 +62,7 @@ VERBS = {
 }
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("verb", list(VERBS))
 def test_no_output_has_signs_that_steer(
     capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str

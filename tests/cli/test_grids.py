@@ -61,7 +61,7 @@ def on_terminals(capture: Path) -> dict[int, list[str]]:
     return {width: text.splitlines() for width, text in zip(WIDTHS, texts, strict=True)}
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_summary_fits_its_terminal(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # By a short name: where the repository lies may be longer than a line.

@@ -57,7 +57,7 @@ def test_a_port_that_no_packet_has(
     assert len(told) == 1 + (verb[0] == "compare")
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
 def test_one_port_of_several_is_told_and_no_bad_news(
     verb: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

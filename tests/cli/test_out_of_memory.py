@@ -105,7 +105,7 @@ def _within(bound: int, arguments: Sequence[str]) -> subprocess.CompletedProcess
     )
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not bound addresses")
 @pytest.mark.parametrize("megabytes", [110, 180, 280, 350, 420])
 @pytest.mark.parametrize("verb", list(VERBS))
@@ -125,7 +125,7 @@ def test_a_process_that_may_have_few_addresses_does_its_work_or_says_one_line(
         assert not [name for name in written if not name.startswith(".")]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not bound addresses")
 @pytest.mark.parametrize("megabytes", [600, 1000, 1500])
 def test_what_the_advice_names_is_enough(tmp_path: Path, places: dict[str, str], megabytes: int) -> None:

@@ -87,7 +87,7 @@ def test_a_capture_that_is_read_is_never_replaced(
     assert capture.read_bytes() == PACKETS
 
 
-@pytest.mark.sample(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", WRITERS, ids=lambda verb: verb[0] + (" html" if "--html" in verb else ""))
 def test_an_earlier_result_is_replaced(
     verb: list[str], tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -103,7 +103,7 @@ def test_an_earlier_result_is_replaced(
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("verb", WRITERS, ids=lambda verb: verb[0] + (" html" if "--html" in verb else ""))
 def test_a_file_of_another_kind_stays(
     verb: list[str], tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

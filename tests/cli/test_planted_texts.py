@@ -96,7 +96,7 @@ def _page(path: Path) -> tuple[_Page, str]:
     return page, text
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["why", "compare"])
 def test_a_page_has_no_element_sign_or_script_that_a_name_brought(
     captures: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str

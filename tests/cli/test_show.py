@@ -51,7 +51,7 @@ def test_requests_are_those_the_brokers_counted(name: str, capsys: pytest.Captur
     assert {one["kind"] for one in requests} == {"request"}
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", NAMES)
 def test_calls_are_those_of_the_tables(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The tables are compared with the brokers' logs and with tshark, call by call: see tests/pipeline."""
@@ -74,7 +74,7 @@ def test_calls_are_those_of_the_tables(name: str, capsys: pytest.CaptureFixture[
     )
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", NAMES)
 def test_text_and_json_show_the_same_messages(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = lines(capsys, recorded(name))

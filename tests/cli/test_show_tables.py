@@ -28,7 +28,7 @@ def folder_of(capture: str, place: Path) -> str:
     return str(place)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", SOME)
 def test_each_call_is_shown_as_without_tables(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

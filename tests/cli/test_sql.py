@@ -138,12 +138,13 @@ def test_ctrl_c_ends_a_query(query: str, output: str | None, folder: str, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "parquet"])
 def test_a_query_that_fails_on_the_way_leaves_no_file(
     suffix: str, folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    query = "select case when i > 900000 then error('no more') else i end as i from range(1000000) r(i)"
+    # Two batches of 65,536 rows are written before.
+    query = "select case when i > 150000 then error('no more') else i end as i from range(200000) r(i)"
     assert "no more" in refused(capsys, folder, query, "-o", str(tmp_path / f"rows.{suffix}"))
     assert list(tmp_path.iterdir()) == []
 

@@ -45,6 +45,7 @@ def test_a_far_client_is_told_as_network(tmp_path: Path) -> None:
     assert mostly(text, "Heartbeat").endswith("99% network")
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("call", "took_ms", "words"),
     [

@@ -146,6 +146,7 @@ def test_the_live_view_of_a_file_has_the_zone_of_its_times(
     assert since in last
 
 
+@pytest.mark.slow
 def test_programs_read_utc_whatever_was_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     kwsniff.analyze(STALLED, output=tmp_path)
     for verb in (
@@ -163,6 +164,7 @@ def _steady(out: str) -> str:
     return re.sub(r"\"run_id\": \"[^\"]*\"", "", out)
 
 
+@pytest.mark.slow
 def test_the_page_has_the_zone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     pytest.importorskip("bokeh")
     page = tmp_path / "why.html"

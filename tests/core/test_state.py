@@ -83,11 +83,14 @@ def test_resumed_after_every_packet(name: str) -> None:
     assert analyzed_in_parts(data, cuts) == analyzed_in_parts(data, [])
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.parent.name)
-def test_recorded_captures_resumed_after_every_packet(path: Path) -> None:
+def test_recorded_captures_resumed_after_many_packets(path: Path) -> None:
+    """Half of them, at random: what was begun in one is resumed in the next, and in the one after it."""
     data = path.read_bytes()
-    assert analyzed_in_parts(data, packet_ends(data)) == analyzed_in_parts(data, [])
+    ends = packet_ends(data)
+    cuts = sorted(random.Random(path.parent.name).sample(ends, (len(ends) + 1) // 2))
+    assert analyzed_in_parts(data, cuts) == analyzed_in_parts(data, [])
 
 
 @pytest.mark.parametrize("limit", ["reorder_bytes", "reorder_segments", "reorder_bytes_total"])

@@ -14,8 +14,9 @@ from typing import Any, Final
 import kwsniff
 from kwsniff.findings.evaluate import evaluate
 from kwsniff.findings.finding import Finding
-from kwsniff.findings.finding_calls import add_up
+from kwsniff.findings.finding_calls import add_up, list_entries
 from kwsniff.findings.prefilter.figures import figures_of
+from kwsniff.findings.rule import Rule
 from kwsniff.findings.views import files_of_tables, open_folder
 from tests.house.tree import ROOT
 
@@ -24,12 +25,17 @@ CAPTURES: Final = ROOT / "captures"
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What `why` says of a folder of tables, and how many rows its tables have (twins left out)."""
+    """What `why` says of a folder of tables, and how many rows its tables have (twins left out).
+
+    `entries`: what finding_calls would have; `kept`: whether the database kept rows of small tables.
+    """
 
     findings: Sequence[Finding]
     calls: Mapping[str, Any]
     connections: Mapping[str, Any]
     rows: Mapping[str, int]
+    entries: Sequence[Sequence[int]]
+    kept: bool
 
     @property
     def harmed(self) -> int:
@@ -65,18 +71,21 @@ class Account:
                 yield f"{name}: explained by {', '.join(unknown)}, which was not found"
 
 
-def read_account(folder: Path) -> Account:
-    """The account of a folder of tables."""
-    with open_folder(folder) as database:
+def read_account(folder: Path, rules: Sequence[Rule] | None = None) -> Account:
+    """The account of a folder of tables, by these rules or by those that are worth asking."""
+    if rules is None:
         rules = figures_of(files_of_tables(folder)).worth_asking()
+    with open_folder(folder) as database:
         findings = evaluate(database, rules=rules)
         found = add_up(database, findings)
+        entries = [row for rows in list_entries(database, findings) for row in rows.tolist()]
+        kept = _count(database, "from duckdb_tables() where table_name = 'client_call'") > 0
         twin = "select (run_id, connection_id) from connections where twin_of is not null"
         rows = {
             name: _count(database, f"from {table} where (run_id, connection_id) not in ({twin})")
             for name, table in (("calls", "api_calls"), ("connections", "connections"))
         }
-    return Account(findings, found["account"], found["connections"], rows)
+    return Account(findings, found["account"], found["connections"], rows, entries, kept)
 
 
 def _count(database: Any, rows: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import pickle
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import kwsniff
+from kwsniff.findings.rule import load_rules
+from tests.findings.account import Account, read_account
 
 TablesOf = Callable[[Path], Path]
 FindingsOf = Callable[[Path], list[dict[str, Any]]]
+AccountOf = Callable[[Path], Account]
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +49,23 @@ def findings_of(tables_of: TablesOf) -> FindingsOf:
             pq.ParquetFile(tables_of(capture) / "findings.parquet").read().to_pylist()
         )
         return rows
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def account_of(tables_of: TablesOf) -> AccountOf:
+    """A capture -> what all rules find in its tables, worth asking or not, and its account; asked once."""
+
+    def read(capture: Path) -> Account:
+        folder = tables_of(capture)
+        kept = folder.with_suffix(".account")
+        with folder.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not kept.exists():
+                kept.write_bytes(pickle.dumps(read_account(folder, load_rules())))
+        account: Account = pickle.loads(kept.read_bytes())  # noqa: S301 - this session wrote it
+        return account
 
     return read
 

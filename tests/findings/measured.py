@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -121,6 +122,7 @@ class Judged:
         return self.blames == self.recording.blames
 
 
+@cache
 def recordings() -> list[Recording]:
     """All of them, by name."""
     return [*_incidents(), *_clocks()]

@@ -13,7 +13,7 @@ import kwsniff
 from kwsniff.cli import main
 from kwsniff.findings.evaluate import columns_of
 from tests.findings.account import CAPTURES, Account, read_account
-from tests.findings.conftest import FindingsOf, TablesOf, without_run
+from tests.findings.conftest import AccountOf, FindingsOf, TablesOf, without_run
 from tests.findings.measured import Recording, recordings
 from tests.findings.stage import Stage
 from tests.findings.test_unexplained import _given_up, _late
@@ -22,23 +22,23 @@ RECORDED = {(each.name, each.place): each for each in recordings()}
 KILLED = CAPTURES / "killed_broker" / "capture.pcap"
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("recording", RECORDED.values(), ids=lambda each: f"{each.name}-{each.place}")
-def test_the_account_adds_up(recording: Recording, tables_of: TablesOf, findings_of: FindingsOf) -> None:
-    """Its findings, by figures of the files, are those that `analyze` has by figures made in passing."""
-    account = read_account(tables_of(recording.path))
+def test_the_account_adds_up(recording: Recording, account_of: AccountOf, findings_of: FindingsOf) -> None:
+    """Its findings, of all rules, are those that `analyze` has by figures made in passing."""
+    account = account_of(recording.path)
     assert [*account.faults()] == []
     assert [columns_of(each) for each in account.findings] == without_run(findings_of(recording.path))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "recording",
     [each for each in RECORDED.values() if each.name.startswith("healthy")],
     ids=lambda each: f"{each.name}-{each.place}",
 )
-def test_healthy_recordings_have_no_harm(recording: Recording, tables_of: TablesOf) -> None:
-    account = read_account(tables_of(recording.path))
+def test_healthy_recordings_have_no_harm(recording: Recording, account_of: AccountOf) -> None:
+    account = account_of(recording.path)
     if recording.name.startswith("healthy_restart"):
         # a broker that stops may leave one call without a response
         assert account.harmed <= 2
@@ -62,6 +62,7 @@ def test_harm_that_no_rule_explains_is_counted_and_shown(capsys: pytest.CaptureF
     assert shown.startswith("No rule explains the harm in 33 calls")
 
 
+@pytest.mark.slow
 def test_analyze_and_the_page_do_not_hide_harm_that_no_rule_explains(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -115,6 +116,7 @@ def test_a_client_that_gives_up_was_harmed(seconds: float, harmed: int, tmp_path
     assert account.calls["routine"].get("closed_while_waiting", 0) == 1 - harmed
 
 
+@pytest.mark.slow
 def test_runs_in_one_folder_add_up_although_their_calls_have_the_same_ids(
     tables_of: TablesOf, tmp_path: Path
 ) -> None:

@@ -21,7 +21,7 @@ from kwsniff.findings.rule import Rule, load_gates, load_rules, rules_behind
 from kwsniff.findings.views import files_of_tables, open_folder, open_for
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.schema import TABLES
-from tests.findings.conftest import FindingsOf, TablesOf, without_run
+from tests.findings.conftest import AccountOf, FindingsOf, without_run
 from tests.findings.scripted import find, lags, table_of
 from tests.house.tree import ROOT
 from tests.perf.loads import SMALL_PERIOD, mixed, small
@@ -43,11 +43,10 @@ def _tables(capture: Path, folder: Path) -> dict[str, list[str]]:
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("capture", RECORDINGS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_rules_that_are_not_asked_would_find_nothing(
-    capture: Path, tables_of: TablesOf, findings_of: FindingsOf
+    capture: Path, account_of: AccountOf, findings_of: FindingsOf
 ) -> None:
-    """What `analyze` found by figures it made in passing; those of its files: test_account."""
-    with open_folder(tables_of(capture)) as database:
-        expected = [columns_of(each) for each in evaluate(database)]
+    """What `analyze` found by figures it made in passing; those of its files: test_small_tables."""
+    expected = [columns_of(each) for each in account_of(capture).findings]
     assert without_run(findings_of(capture)) == expected
 
 
@@ -172,7 +171,7 @@ def test_tables_of_before_lack_columns_and_have_findings(tmp_path: Path) -> None
     assert [each.finding for each in find_in_files(files)] == names
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("incident", ["hot_partition", "busy_fetch", "rebalance_storm"])
 def test_calls_of_twins_hide_nothing(incident: str, tmp_path: Path) -> None:
     (capture,) = (INCIDENTS / incident).glob("broker.pcap")
@@ -262,6 +261,7 @@ def _plain_bytes(rows: Sequence[Mapping[str, Any]], twins: int = 0) -> float:
     return figures.as_dict()["plain_bytes"]
 
 
+@pytest.mark.slow
 def test_bytes_without_compression_are_those_of_clients_with_large_batches() -> None:
     (rule,) = (rule for rule in load_rules() if rule.name == "uncompressed")
     rows = _batches(clients=24)

@@ -34,6 +34,7 @@ def _explained(found: kwsniff.Analysis, name: str) -> tuple[set[int], set[int]]:
     return calls, {row["connection_id"] for row in rows}
 
 
+@pytest.mark.slow
 def test_findings_are_the_same_where_their_calls_are_not_wanted(tables_of: TablesOf) -> None:
     folder = tables_of(INCIDENTS / "wrong_topic_java" / "broker.pcap")
     found = find_in_files(files_of_tables(folder))

@@ -158,6 +158,7 @@ def _sent_twice(folder: Path, megabytes: float) -> dict[str, pa.Table]:
     return {name: getattr(found, name) for name in READ}
 
 
+@pytest.mark.slow
 def test_no_rule_compares_what_was_sent_again_with_all_calls_of_a_connection(tmp_path: Path) -> None:
     once, twice = (
         _handed_on(_sent_twice(tmp_path / f"{size}", size), tmp_path / "profile.json") for size in (2, 4)
@@ -174,6 +175,7 @@ def _long_waits(length: int) -> dict[str, pa.Table]:
     return {name: table_of(name, [{"run_id": "run", **row} for row in each]) for name, each in rows.items()}
 
 
+@pytest.mark.slow
 def test_no_rule_compares_calls_that_wait_with_all_that_is_answered_meanwhile(tmp_path: Path) -> None:
     once, twice = (_handed_on(_long_waits(size), tmp_path / "profile.json") for size in (100, 200))
     assert {name: (once[name], rows) for name, rows in twice.items() if rows > 2.5 * once[name]} == {}

@@ -46,7 +46,7 @@ def test_findings_do_not_depend_on_the_number_of_files(
         assert evaluate(database) == expected  # asked again, of what was kept
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 1, MANY - 1])
 def test_one_file_of_before_among_many_lacks_a_column_and_no_other_does(
     place: int, tables: dict[str, pa.Table], tmp_path: Path

@@ -50,6 +50,7 @@ def _refused(name: str, *codes: int) -> int:
         return sum(int(row["error_code"]) in codes for row in csv.DictReader(lines, delimiter="\t"))
 
 
+@pytest.mark.sample(4)
 @_of(*KINDS)
 def test_the_finding_blames_what_was_done(found: dict[str, Any]) -> None:
     about = ABOUT[found["name"]]

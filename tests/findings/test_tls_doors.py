@@ -33,7 +33,7 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "case",
     [

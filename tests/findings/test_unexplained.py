@@ -92,7 +92,7 @@ def _alone(folder: Path) -> list[str]:
         return [each.text for each in evaluate(database, rules=rules) if each.severity != "info"]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "place", "client", "said"),
     [
@@ -112,7 +112,7 @@ def test_harm_that_other_rules_name_is_seen_without_them(
     assert any(text.startswith(client) and said in text for text in texts)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "recording", [each for each in RECORDED.values() if not each.cause], ids=lambda each: each.name
 )

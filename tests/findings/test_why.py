@@ -130,7 +130,7 @@ def test_every_rule_has_a_name_of_its_own_and_known_causes() -> None:
     assert all(cause in names for rule in load_rules() for cause in rule.explained_by)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["x" * 3000, "y z " * 800], ids=["one word", "words"])
 def test_it_fits_a_screen_whatever_names_are_long(name: str, tmp_path: Path) -> None:
     kwsniff.analyze(ROOT / "captures" / "incidents" / "rebalance_storm" / "broker.pcap", output=tmp_path)

@@ -26,7 +26,7 @@ _SIZES = {
 }
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("generator", list(_SIZES))
 def test_memory_stays_below_its_bound(tmp_path: Path, generator: str) -> None:
     """Today's peaks are 230 to 320 MB; before there was a bound, the first of them took 1 GB."""

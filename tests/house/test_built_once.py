@@ -53,10 +53,20 @@ def build(project: Path, **settings: str) -> set[str]:
     return {name for name in ("one", "two", "shared") if any(f"{name}.c" in line for line in lines)}
 
 
+def translated(project: Path) -> dict[str, int]:
+    """The C files, and when each was written."""
+    return {path.name: path.stat().st_mtime_ns for path in project.glob("build/c/kwsniff/core/*.c")}
+
+
 @pytest.mark.slow
 def test_a_module_is_compiled_again_when_it_is_another(project: Path) -> None:
     assert build(project) == {"one", "two", "shared"}
+    # As Cython's own texts are, where pip has just unpacked them.
+    made = translated(project)
+    for path in project.glob("kwsniff/core/*.p?*"):
+        path.touch()
     assert build(project) == set()
+    assert translated(project) == made
     two = project / "kwsniff/core/two.pyx"
     two.write_text(two.read_text("utf-8").replace("return 2", "return 3"), "utf-8")
     assert build(project) == {"two"}
@@ -64,11 +74,15 @@ def test_a_module_is_compiled_again_when_it_is_another(project: Path) -> None:
     shared.write_text(shared.read_text("utf-8").replace("2 * x", "x + x"), "utf-8")
     assert "one" in build(project)
     assert build(project) == set()
+    (project / "build/c/kwsniff/core/two.c").unlink()
+    assert build(project) == set()
+    assert set(translated(project)) == set(made)
     for setting in ("CFLAGS", "ARCHFLAGS", "MACOSX_DEPLOYMENT_TARGET"):
         value = "11.0" if setting == "MACOSX_DEPLOYMENT_TARGET" else "-g0"
         assert build(project, **{setting: value}) == {"one", "two", "shared"}, setting
 
 
+@pytest.mark.slow
 def test_a_build_for_elsewhere_leaves_a_folder_that_python_can_use(project: Path) -> None:
     """As `pip install .` in a clone builds: Python there takes this folder, not what was installed."""
     command = ["setup.py", "-q", "build_ext", "--build-lib", "elsewhere", "--build-temp", "temporary"]
@@ -88,3 +102,12 @@ def test_two_modules_of_one_name_do_not_build(project: Path) -> None:
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=project, timeout=300)
     assert done.returncode == 1
     assert "two modules of one shared object cannot have the same name: one" in done.stderr
+
+
+@pytest.mark.slow
+def test_what_cython_warns_of_ends_the_build_where_that_is_asked_for(project: Path) -> None:
+    (project / "kwsniff" / "core" / "two.pyx").write_text("def two():\n    return 2\n    return 3\n", "utf-8")
+    assert build(project) == {"one", "two", "shared"}
+    with pytest.raises(subprocess.CalledProcessError) as ended:
+        build(project, KWSNIFF_WARNINGS="errors")
+    assert b"Unreachable code" in ended.value.stderr

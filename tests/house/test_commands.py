@@ -71,6 +71,7 @@ def test_a_bare_debian_gets_what_the_readme_says() -> None:
     assert (refused.returncode, refused.stderr) == (2, ".ci/bare: give the number of a Debian: 12 or 13\n")
 
 
+@pytest.mark.slow
 def test_ci_runs_the_tests_of_the_readme_without_tools_it_does_not_ask_for(tmp_path: Path) -> None:
     """The functions of .ci/run: a PATH with Python and the compilers, without the tools; then all is back."""
     script = (ROOT / ".ci" / "run").read_text("utf-8")

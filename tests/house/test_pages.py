@@ -4,6 +4,7 @@ import argparse
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -55,10 +56,11 @@ def inline(text: str) -> list[str]:
     )
 
 
-def slugs(text: str) -> set[str]:
+@cache
+def slugs(page: Path) -> set[str]:
     """The anchors that GitHub and the site both give to the headings of a page."""
     found = set()
-    for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE):
+    for heading in re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE):
         plain = re.sub(r"[^\w\- ]", "", heading.lower().replace("`", ""))
         slug = plain.replace(" ", "-")
         if slug == re.sub(r"[-\s]+", "-", plain).strip("-"):
@@ -74,7 +76,7 @@ def test_links_lead_somewhere(page: Path) -> None:
         if "://" in path:
             continue
         there = (page.parent / path).resolve() if path else page
-        if not there.exists() or (anchor and anchor not in slugs(there.read_text("utf-8"))):
+        if not there.exists() or (anchor and anchor not in slugs(there)):
             broken.append(target)
     assert broken == []
 

@@ -43,7 +43,7 @@ def numbers(*words: str) -> list[int]:
     return sorted({json.loads(line)["call_id"] for line in done.stdout.splitlines()})
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("words", FILTERS)
 def test_the_calls_are_those_of_show(words: str) -> None:
     wanted = numbers("show", FIRST_STEPS, *shlex.split(words))

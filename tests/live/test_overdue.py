@@ -89,7 +89,7 @@ def test_a_broker_that_stands_still_is_named_within_a_second() -> None:
     assert broker in owed_words(after)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "name", ["healthy_idle", "healthy_bursts", "healthy_rolling", "healthy_three_brokers", "healthy_far"]
 )

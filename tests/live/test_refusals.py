@@ -53,6 +53,7 @@ def test_a_filter_that_libpcap_does_not_understand_is_named(
     assert "syntax error" in line
 
 
+@pytest.mark.sample(4)
 @pytest.mark.live
 @pytest.mark.parametrize("tool", ["dumpcap", "tcpdump", "scapy"])
 @pytest.mark.parametrize("start", ["-w", "--write=", "-F", "-z"])

@@ -51,6 +51,7 @@ def rows_of_analysis(**options: Any) -> dict[str, list[str]]:
     return {name: in_order(plain(name, analysis.table(name))) for name in COMPARED}
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.parent.name)
 def test_rows_are_those_of_analyze(capture: Path) -> None:
     found = rows_of(Replay(str(capture), speed=0.0))
@@ -68,6 +69,7 @@ def test_rows_are_those_of_analyze_at_a_pace_and_between_two_times() -> None:
         assert found[name] == expected[name], name
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("size", [1, 50, 4_000, 1 << 20])
 @pytest.mark.parametrize("capture", CAPTURES[:3], ids=lambda path: path.parent.name)
 def test_a_pace_changes_no_byte_and_cuts_between_packets(capture: Path, size: int) -> None:
@@ -94,6 +96,7 @@ def test_packets_come_at_their_time() -> None:
         at += len(piece)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_pipe_is_read_to_its_end(packed: bool, tmp_path: Path) -> None:
     data = ONE.read_bytes()
@@ -127,6 +130,7 @@ def test_a_pipe_that_breaks_off_is_no_success(tmp_path: Path) -> None:
     assert "standard input ended in the middle of a packet" in done.stderr
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -237,6 +237,7 @@ def test_what_a_killed_run_left_open_is_removed_by_the_next(tmp_path: Path) -> N
     assert other.is_dir()
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("pieces", [7, 100, 1000, 3000])
 def test_ring_files_put_behind_each_other_are_the_capture(capture: Path, tmp_path: Path, pieces: int) -> None:
     ring = PacketRing(tmp_path, files=10_000, file_bytes=2000)

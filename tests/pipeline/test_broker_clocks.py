@@ -60,6 +60,7 @@ def every(side: str) -> list[Compared]:
     return [one for name in NAMES for one in compared(name, side)]
 
 
+@pytest.mark.slow
 def test_shares_of_calls_that_agree_with_their_witness(capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         print("\n" + table())  # noqa: T201
@@ -71,6 +72,7 @@ def test_shares_of_calls_that_agree_with_their_witness(capsys: pytest.CaptureFix
                 assert agree >= floor * total, (side, part, agree, total)
 
 
+@pytest.mark.slow
 def test_the_target_is_within_reach() -> None:
     """Beside the brokers, if waits were told as the log has them, what is left would be the brokers' time.
 

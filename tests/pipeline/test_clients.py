@@ -71,7 +71,7 @@ def times(name: str) -> Iterator[tuple[Measured, float]]:
             yield from zip(sorted(some, key=lambda one: one.took_us), lengths, strict=True)
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_request_that_a_client_measured_is_a_call(name: str) -> None:
     """With its client, API, version, correlation id, and sizes of both, as far as the client says."""
@@ -83,7 +83,7 @@ def test_every_request_that_a_client_measured_is_a_call(name: str) -> None:
     assert len(measured(name)) > 5
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_calls_are_no_more_than_their_clients_measured(name: str) -> None:
     """But for the last ones, whose answers nobody waited for."""
@@ -102,6 +102,7 @@ def test_calls_are_no_more_than_their_clients_measured(name: str) -> None:
         assert more.total() <= connections, more
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_no_call_takes_longer_than_its_client_says(name: str) -> None:
     late = [
@@ -112,6 +113,7 @@ def test_no_call_takes_longer_than_its_client_says(name: str) -> None:
     assert late == []
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_calls_take_nearly_as_long_as_their_clients_say(name: str) -> None:
     for punctual, most in ((True, MOST_PUNCTUAL_US), (False, MOST_OTHERS_US)):
@@ -120,6 +122,7 @@ def test_calls_take_nearly_as_long_as_their_clients_say(name: str) -> None:
             assert -most <= statistics.median(gaps) <= most
 
 
+@pytest.mark.slow
 def test_clients_whose_clock_starts_late_mostly_agree() -> None:
     gaps = [
         one.took_us + one.resolution_us + CLOCKS_US - length

@@ -92,7 +92,7 @@ def test_the_corpus_stays_small() -> None:
     assert sum(path.stat().st_size for path in files) <= LARGEST_CORPUS
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", OPEN)
 def test_calls_that_were_answered_are_those_the_brokers_logged(name: str) -> None:
     """Same port, correlation id, API, version, client: each once, none missing, none more."""
@@ -111,7 +111,7 @@ def test_calls_that_were_answered_are_those_the_brokers_logged(name: str) -> Non
     assert len(envelopes) >= sum(row.forwarded for row in logged(name))
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", WHOLE)
 def test_answers_say_what_the_brokers_logged(name: str) -> None:
     """First error, number of errors, throttle time, bytes of records, software: call by call."""
@@ -130,6 +130,7 @@ def test_answers_say_what_the_brokers_logged(name: str) -> None:
             assert row["client_software_name"] in (line.software, None)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", WHOLE)
 def test_offsets_are_those_the_brokers_logged(name: str) -> None:
     """Where records were written, how far logs reach, what groups committed: call by call."""
@@ -147,6 +148,7 @@ def test_offsets_are_those_the_brokers_logged(name: str) -> None:
         assert (line, told) == (line, list(line.offsets))
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", WHOLE)
 def test_no_call_is_shorter_than_the_broker_worked_on_it(name: str) -> None:
     """The broker's clock runs within the call's, and both are in the recording: nothing here waits."""
@@ -157,6 +159,7 @@ def test_no_call_is_shorter_than_the_broker_worked_on_it(name: str) -> None:
             assert row["latency_ns"] >= line.served_us * 1000 - CLOCKS_NS, line
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_frame_is_decoded_to_its_last_byte(name: str) -> None:
     """No anomaly but those that about.toml names; nothing undecodable, nothing foreign."""
@@ -173,6 +176,7 @@ def test_every_frame_is_decoded_to_its_last_byte(name: str) -> None:
         assert ("undecodable" in reasons) == ("undecodable_response" in found)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", WHOLE)
 def test_records_are_as_many_as_the_client_sent(name: str) -> None:
     sent = [row for row in tables(name)["api_calls"] if row["api_name"] == "Produce"]
@@ -208,6 +212,7 @@ def test_no_calls_are_invented_where_all_is_encrypted(name: str) -> None:
     assert tables(name)["api_calls"] == []
 
 
+@pytest.mark.slow
 def test_what_real_traffic_has_been_seen(capsys: pytest.CaptureFixture[str]) -> None:
     """Prints the calls per API, version and direction in all captures: no layout is without real bytes."""
     requests: Counter[tuple[int, str, int]] = Counter()

@@ -96,6 +96,7 @@ def whole_calls(scene: Scene, packets: Sequence[Packet]) -> int:
     return sum(row.request is not None and row.response is not None for row in truth(scene.calls, packets))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("share", [0.005, 0.02, 0.1])
 def test_lost_packets(share: float, seed: int, tmp_path: Path) -> None:
@@ -228,6 +229,7 @@ SMALL = files.pcap(files.frames(scenes.two_clients().packets()))
 SMALL_NG = files.pcapng(files.frames(scenes.two_clients().packets()), noise=True)
 
 
+@pytest.mark.slow
 @given(
     flips=st.lists(st.tuples(st.integers(24, len(SMALL) - 1), st.integers(0, 255)), min_size=1, max_size=30),
     cut=st.integers(0, 60),

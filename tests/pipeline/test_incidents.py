@@ -113,6 +113,7 @@ def test_what_the_brokers_logged_was_seen(name: str) -> None:
     assert theirs - seen == (theirs if about(name)["finding"] == "tls_handshake_failed" else Counter())
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", ERRORS)
 def test_the_error_of_the_incident_is_there(name: str) -> None:
     found = Counter(row["error_code"] for row in one_of(name)["error_codes"])
@@ -255,6 +256,7 @@ SHOWN: dict[str, tuple[Callable[[], int], int]] = {
 }
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", SHOWN)
 def test_the_recording_shows_what_was_done(name: str) -> None:
     count, least = SHOWN[name]
@@ -293,6 +295,7 @@ def test_every_finding_has_something_that_shows_it() -> None:
     assert {about(name)["finding"] for name in NAMES} - {""} == shown
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", [name for name in NAMES if not about(name)["finding"]])
 def test_healthy_recordings_have_no_errors_but_routine_ones(name: str) -> None:
     codes = {row["error_code"] for row in one_of(name)["error_codes"]}

@@ -70,7 +70,7 @@ def outcome(
     return counts
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("share", [0.01, 0.05])
 @pytest.mark.parametrize("name", SCENES)
 def test_whole_calls_survive_random_loss(name: str, share: float, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_whole_calls_survive_random_loss(name: str, share: float, tmp_path: Path
     assert counts["right"] > 100
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("share", [0.1, 0.2, 0.3])
 @pytest.mark.parametrize("size", [700, 3000, 9000, 30_000])
 def test_no_loss_makes_a_call_come_twice(size: int, share: float, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ SHOWING = {"first_steps": 1, "no_acks": 1, "any_interface": 3, "large_messages":
 """Captures of which more messages are taken: whole conversations, pipelines, no answers, many segments."""
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.parent.name)
 def test_a_missing_message_is_blamed_on_the_capture(path: Path) -> None:
     step = SHOWING.get(path.parent.name, 37)

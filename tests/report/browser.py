@@ -46,12 +46,16 @@ _ASK = """
 """
 
 
+_FOUND = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+# Of a test: no page is made for a browser that is not there.
+needs_chromium = pytest.mark.skipif(not _FOUND, reason="chromium is not installed")
+
+
 def find_chromium() -> str:
     """The browser, or a skipped test."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if not found:
+    if not _FOUND:
         pytest.skip("chromium is not installed")
-    return found
+    return _FOUND
 
 
 def run_chromium(page: Path, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:

@@ -14,7 +14,7 @@ pytest.importorskip("bokeh", reason="bokeh is not installed")
 import kwsniff
 from kwsniff.cli.main import DONE, FAILED, run
 
-from .browser import ask
+from .browser import ask, needs_chromium
 from .test_page import HOSTILE, ROOT, rename
 
 CLOCKS = ROOT / "captures" / "clocks"
@@ -28,6 +28,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@needs_chromium
 def test_every_difference_leads_to_its_calls_and_nothing_is_fetched(
     page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -54,6 +55,7 @@ def test_every_difference_leads_to_its_calls_and_nothing_is_fetched(
     assert f"kwsniff show {BAD} --call {differences[0]['call_ids'][0]}" in page.read_text("utf-8")
 
 
+@needs_chromium
 def test_names_from_the_wire_are_text(tmp_path: Path) -> None:
     kwsniff.analyze(BAD, output=tmp_path / "tables")
     for file in (tmp_path / "tables").glob("*.parquet"):

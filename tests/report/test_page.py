@@ -29,7 +29,7 @@ from kwsniff.report.section import MOST_LETTERS, text
 from kwsniff.report.span import SLOTS, find_span
 from kwsniff.report.time_parts import make_time_parts
 
-from .browser import ask
+from .browser import ask, needs_chromium
 
 ROOT = Path(__file__).parents[2]
 INCIDENTS = ROOT / "captures" / "incidents"
@@ -118,6 +118,7 @@ def rename(table: pa.Table, place: int) -> pa.Table:
     return table
 
 
+@needs_chromium
 def test_nothing_is_fetched_and_nothing_goes_wrong(page: Path, tmp_path: Path) -> None:
     found = ask(page, tmp_path, "async () => document.querySelectorAll('.chart > *').length")
     assert found["trouble"] == []
@@ -125,6 +126,7 @@ def test_nothing_is_fetched_and_nothing_goes_wrong(page: Path, tmp_path: Path) -
     assert found["found"] == int(found["drawn"]) >= 6
 
 
+@needs_chromium
 def test_one_click_leads_from_a_claim_to_its_calls(page: Path, stalled: Path, tmp_path: Path) -> None:
     database = open_folder(stalled)
     first = evaluate(database, rules=figures_of(files_of_tables(stalled)).worth_asking())[0]
@@ -145,6 +147,7 @@ def test_one_click_leads_from_a_claim_to_its_calls(page: Path, stalled: Path, tm
     assert found["commands"] == [f"kwsniff show {capture} --call {each}" for each in first.call_ids]
 
 
+@needs_chromium
 def test_a_marked_stall_leads_to_its_proof_and_the_keyboard_gets_there(page: Path, tmp_path: Path) -> None:
     found = ask(
         page, tmp_path,
@@ -162,6 +165,7 @@ def test_a_marked_stall_leads_to_its_proof_and_the_keyboard_gets_there(page: Pat
     assert found == {"reached": True, "open": True, "shut": 0}
 
 
+@needs_chromium
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("scheme", "dark"), [(0, True), (1, False)])
 def test_charts_follow_light_and_dark(page: Path, tmp_path: Path, scheme: int, dark: bool) -> None:
@@ -183,6 +187,7 @@ def test_charts_follow_light_and_dark(page: Path, tmp_path: Path, scheme: int, d
     assert (sum(int(ground[place : place + 2], 16) for place in (1, 3, 5)) < 200) is dark
 
 
+@needs_chromium
 def test_a_narrow_screen_has_nothing_beside_it(page: Path, tmp_path: Path) -> None:
     script = """async () => {
       document.body.style.cssText = "margin: 0; width: 400px";
@@ -195,6 +200,7 @@ def test_a_narrow_screen_has_nothing_beside_it(page: Path, tmp_path: Path) -> No
     assert ask(page, tmp_path, script)["found"] == []
 
 
+@needs_chromium
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["broker_stalled", "rebalance_storm", "not_authorized", "throttled"])
 def test_names_from_the_wire_are_text(name: str, tmp_path: Path) -> None:
@@ -346,6 +352,7 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["why.html"]
 
 
+@pytest.mark.slow
 def test_a_disk_that_gets_full_while_the_page_is_written_is_one_line(tmp_path: Path) -> None:
     """A file may be so large and no larger, as a disk may."""
     page = tmp_path / "why.html"
@@ -372,6 +379,7 @@ def test_a_pipe_is_written_and_stays_one(tmp_path: Path, capsys: pytest.CaptureF
     assert pipe.is_fifo()
 
 
+@pytest.mark.slow
 def test_a_link_to_a_page_stays_a_link(tmp_path: Path) -> None:
     kept, link = tmp_path / "kept.html", tmp_path / "link.html"
     kept.write_text("of before")

@@ -11,7 +11,7 @@ pytest.importorskip("bokeh", reason="bokeh is not installed")
 from kwsniff.cli import main
 from tests.house.tree import ROOT
 
-from .browser import ask, run_chromium
+from .browser import ask, needs_chromium, run_chromium
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +23,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@needs_chromium
 def test_a_page_prints_with_its_proofs(page: Path, tmp_path: Path) -> None:
     script = """async () => {
       const folded = () => document.querySelectorAll("details:not([open])").length;
@@ -39,6 +40,7 @@ def test_a_page_prints_with_its_proofs(page: Path, tmp_path: Path) -> None:
     assert printed.read_bytes().startswith(b"%PDF")
 
 
+@needs_chromium
 def test_a_chart_and_its_heading_fit_on_one_page_of_paper(page: Path, tmp_path: Path) -> None:
     """What is drawn over the edge of a page is cut off; A4 that lies has 186 mm between its margins."""
     script = """async () => {

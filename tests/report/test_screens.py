@@ -5,10 +5,11 @@ from pathlib import Path
 
 import kwsniff
 
-from .browser import run_chromium
+from .browser import needs_chromium, run_chromium
 from .test_page import incident, make_page
 
 
+@needs_chromium
 def test_a_telephone_has_no_second_direction_to_scroll_and_tab_leads_down_the_page(tmp_path: Path) -> None:
     kwsniff.analyze(incident("poll_interval_exceeded"), output=tmp_path / "tables")
     make_page(tmp_path / "tables", tmp_path / "why.html")
