@@ -306,6 +306,15 @@ _DERIVED: Final[Mapping[str, Mapping[str, str]]] = {
         "connection": "client and broker of a connection",
         "capture": "name of a capture file",
     },
+    "client_role": {
+        "consumer": "fetches, or is a member of a group",
+        "producer": "produces",
+        "admin": "neither; it changes topics or settings, or describes groups",
+        "follower": "a broker that replicates",
+        "connect": "a worker of Kafka Connect",
+        "mirrormaker": "MirrorMaker",
+        "streams": "a Kafka Streams application",
+    },
     "transaction_outcome": {
         "committed": "EndTxn requested it and succeeded",
         "aborted": "EndTxn requested it, or the producer restarted with InitProducerId",

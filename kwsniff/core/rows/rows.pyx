@@ -13,7 +13,7 @@ from libc.string cimport memset
 from kwsniff.core.bytes.buffer cimport contents
 from kwsniff.core.columns.columns cimport *
 from kwsniff.core.kafka.kafka_connection cimport (
-    KEPT_CLIENT_ID, KEPT_GROUP_ID, KEPT_GROUP_INSTANCE_ID, KEPT_MEMBER_ID, KEPT_PROTOCOL_TYPE, KEPT_TOPICS,
+    KEPT_CLIENT_ID, KEPT_GROUP_ID, KEPT_GROUP_INSTANCE_ID, KEPT_MEMBER_ID, KEPT_PROTOCOL_TYPE, KEPT_RACK, KEPT_TOPICS,
     KEPT_TRANSACTIONAL_ID, TEXT_BROKER_ADDRESS, TEXT_CLIENT_ADDRESS, TEXT_CLIENT_ID, TEXT_MECHANISM, TEXT_PRINCIPAL,
     TEXT_SOFTWARE_NAME, TEXT_SOFTWARE_VERSION, Call, Context, KafkaConnection, Program, called_client,
 )
@@ -211,7 +211,9 @@ cdef void put_party(Table* table, KafkaConnection* kafka, Call* call, Facts* fac
     put_known32(table, API_CALLS_SESSION_ID, number)
     put_known32(table, API_CALLS_MAX_WAIT_MS, call.max_wait)
     put_known32(table, API_CALLS_MIN_BYTES, call.min_bytes)
+    put_known32(table, API_CALLS_MAX_BYTES, call.max_bytes)
     put_known(table, API_CALLS_TIMEOUT_MS, call.timeout.is_known and call.timeout.value >= 0, call.timeout.value)
+    put_string(table, API_CALLS_RACK_ID, kept_text(call, KEPT_RACK))
 
 
 cdef inline void put_known32(Table* table, int column, Known number) noexcept nogil:
