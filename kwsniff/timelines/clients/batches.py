@@ -1,8 +1,7 @@
 """What the batches of a producer show of its settings, by connection."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -29,14 +28,25 @@ class Produced:
     """Time of the request and delay since the first record, of small batches: the first ones."""
 
 
-def add_batches(produced: dict[int, Produced], batch: pa.RecordBatch, has_room: Callable[[], bool]) -> None:
-    """Takes produced batches. `has_room`: whether one more connection may be tracked."""
+def make_room(known: dict[int, Any], connection: int, most: int) -> bool:
+    """Whether a connection is among the first `most`; a later one makes room for it."""
+    if connection in known or len(known) < most:
+        return True
+    last = max(known)
+    if connection > last:
+        return False
+    del known[last]
+    return True
+
+
+def add_batches(produced: dict[int, Produced], batch: pa.RecordBatch, most: int) -> None:
+    """Takes produced batches, of the first `most` connections."""
     groups = Groups(batch, ("connection_id",))
-    found: list[Produced | None] = []
-    for (connection,) in groups.labels():
-        if connection not in produced and has_room():
-            produced[connection] = Produced()
-        found.append(produced.get(connection))
+    for (connection,) in sorted(groups.labels()):
+        if not make_room(produced, connection, most):
+            break
+        produced.setdefault(connection, Produced())
+    found = [produced.get(connection) for (connection,) in groups.labels()]
     every = np.ones(batch.num_rows, np.bool_)
     for group, codec, number in count_values(groups.numbers, batch["codec"], every):
         if each := found[group]:

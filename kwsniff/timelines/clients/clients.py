@@ -21,16 +21,20 @@ from kwsniff.tables.arrays import among, valid_rows, whole_numbers
 from kwsniff.tables.compute import filter_rows
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.rows import pick
-from kwsniff.timelines.clients.batches import Produced, add_batches
+from kwsniff.timelines.clients.batches import Produced, add_batches, make_room
 from kwsniff.timelines.clients.client_rows import Values, row_of
-from kwsniff.timelines.clients.intervals import intervals_of, merge_times
+from kwsniff.timelines.clients.intervals import MOST_TIMES, intervals_of, merge_times
 from kwsniff.timelines.clients.requests import METADATA, PERIODIC, SETTINGS, count_values, keys_of
 from kwsniff.timelines.details import list_elements, read_request
 from kwsniff.timelines.memory_budget import RECORD, SHORT, Room
 
 MOST_CLIENTS: Final = 10_000
-MOST_CONNECTIONS: Final = 20_000
-"""Maximum connections of producers, and those with intervals, that are tracked."""
+MOST_PRODUCERS: Final = 2_000
+"""Maximum connections whose batches count: the first ones."""
+_MOST_TIMED: Final = 16
+"""Maximum connections of a client whose times count: the first ones."""
+_MOST_CLOCKS: Final = 100_000
+_BYTES_OF_TIMES: Final = 48 * MOST_TIMES
 MOST_VALUES: Final = 32
 """Maximum values of a setting that are counted."""
 SOURCES: Final = ("api_calls", "connections", "record_batches")
@@ -40,7 +44,7 @@ _CLOCK: Final = (*_KEY, "connection_id", "capture_point", "max_in_flight")
 _MISSING: Final = ("client_missing_bytes", "broker_missing_bytes")
 READ: Final[Mapping[str, tuple[str, ...]]] = {
     "api_calls": (
-        *(*_KEY, "connection_id", "api_key", "request_time", "request_bytes"),
+        *(*_KEY, "connection_id", "api_key", "request_time", "request_bytes", "error_count"),
         *dict.fromkeys(each.column for each in SETTINGS),
     ),
     "connections": (*_CLOCK, "calls", *_MISSING),
@@ -90,7 +94,6 @@ class Clients:
         """Those of producers."""
         self._clocks: dict[int, None] = {}
         """Connections whose packets have the client's clock."""
-        self._number = 0
         self._settings = [
             (each, keys_of(catalog, each.purpose) if each.purpose else None) for each in SETTINGS
         ]
@@ -116,14 +119,14 @@ class Clients:
             if (client := self._client((client_id, address))) is None:
                 continue
             said = read_request(self._catalog, key, version, data)
-            _note(client, "rebalance_timeout_ms", _positive(said.get("rebalance_timeout_ms")))
+            self._note(client, "rebalance_timeout_ms", _positive(said.get("rebalance_timeout_ms")))
             names = [each.get("name") or "" for each in list_elements(said, "protocols")]
             if names and type_ == "consumer":
-                _note(client, "assignors", ", ".join(names))
-            _note(client, "assignors", said.get("server_assignor"))
+                self._note(client, "assignors", ", ".join(names))
+            self._note(client, "assignors", said.get("server_assignor"))
             inside: Mapping[str, Any] = said.get("inside") or {}
             for each in (said, *inside.values()):
-                _note(client, "rack_id", each.get("rack_id") or None)
+                self._note(client, "rack_id", each.get("rack_id") or None)
 
     def finish(self) -> None:
         """Ends: the clients become rows."""
@@ -132,7 +135,7 @@ class Clients:
             if client is not None:
                 for name, values in (("compression", produced.codecs), ("idempotent", produced.idempotent)):
                     for value, number in values.items():
-                        _note(client, name, value, number)
+                        self._note(client, name, value, number)
                 client.batch_bytes = max(client.batch_bytes, produced.bytes)
                 if connection in self._clocks:
                     client.delays += [delay for _, delay in produced.delays]
@@ -144,17 +147,27 @@ class Clients:
 
     def state(self) -> tuple[Any, ...]:
         """The state for `resume`, without `rows`."""
-        return self._clients, self._produced, self._connections, self._clocks, self._number
+        return self._clients, self._produced, self._connections, self._clocks
 
     def resume(self, state: tuple[Any, ...]) -> None:
         """Continues from a saved state."""
-        self._clients, self._produced, self._connections, self._clocks, self._number = state
+        self._clients, self._produced, self._connections, self._clocks = state
 
     def _client(self, key: Key) -> Client | None:
         client = self._clients.get(key)
         if client is None and self._room.admits(2 * RECORD, full=len(self._clients) >= MOST_CLIENTS):
             client = self._clients[key] = Client()
         return client
+
+    def _note(self, client: Client, setting: str, value: Any, number: int = 1) -> None:
+        if value is None:
+            return
+        known = client.values.setdefault(setting, {})
+        if value not in known:
+            size = SHORT + (len(value) if isinstance(value, str) else 0)
+            if len(known) >= MOST_VALUES or not self._room.admits(size):
+                return
+        known[value] = known.get(value, 0) + number
 
     def _add_calls(self, batch: pa.RecordBatch) -> None:
         keys = whole_numbers(batch["api_key"], null=-1)
@@ -168,7 +181,7 @@ class Clients:
             if client := clients[group]:
                 client.calls += number
         for group, key, number in count_values(groups.numbers, batch["api_key"], asked):
-            if client := clients[group]:
+            if (client := clients[group]) and key in self._catalog.apis:
                 client.keys[key] = client.keys.get(key, 0) + number
         for setting, chosen in self._settings:
             rows = asked if chosen is None else asked & among(keys, chosen)
@@ -176,7 +189,7 @@ class Clients:
                 rows &= valid_rows(batch[setting.beside])
             for group, value, number in count_values(groups.numbers, batch[setting.column], rows):
                 if client := clients[group]:
-                    _note(client, setting.setting, value, number)
+                    self._note(client, setting.setting, value, number)
         self._add_span(groups, batch, clients)
         self._add_times(batch, keys, timed)
         self._add_producers(batch, asked & among(keys, self._produce))
@@ -191,6 +204,8 @@ class Clients:
     def _add_times(self, batch: pa.RecordBatch, keys: Any, timed: Any) -> None:
         for name, chosen in self._periodic.items():
             rows = timed & among(keys, chosen)
+            if name == METADATA:  # after an error it asks again soon
+                rows &= whole_numbers(batch["error_count"], null=-1) == 0
             if not rows.any():
                 continue
             part = filter_rows(batch.select([*_KEY, "connection_id", "request_time"]), rows)
@@ -200,29 +215,28 @@ class Clients:
                 if client := self._client((label[0], label[1])):
                     known = client.times.setdefault(name, {})
                     connection = 0 if every else label[2]
-                    if connection in known or self._has_room():
-                        known[connection] = merge_times(known.get(connection, ()), np.sort(times).tolist())
-
-    def _has_room(self) -> bool:
-        """For times or batches of one more connection."""
-        if not self._room.admits(16 * SHORT, full=self._number >= MOST_CONNECTIONS):
-            return False
-        self._number += 1
-        return True
+                    if connection not in known and (
+                        not make_room(known, connection, _MOST_TIMED)
+                        or not self._room.admits(_BYTES_OF_TIMES)
+                    ):
+                        continue
+                    known[connection] = merge_times(known.get(connection, ()), np.sort(times).tolist())
 
     def _add_producers(self, batch: pa.RecordBatch, rows: Any) -> None:
         if rows.any():
             part = filter_rows(batch.select([*_KEY, "connection_id"]), rows)
-            for client_id, address, connection in Groups(part, (*_KEY, "connection_id")).labels():
-                if len(self._connections) < MOST_CONNECTIONS:
-                    self._connections[connection] = client_id, address
+            labels = Groups(part, ("connection_id", *_KEY)).labels()
+            for connection, client_id, address in sorted(labels, key=lambda label: label[0]):
+                if not make_room(self._connections, connection, MOST_PRODUCERS):
+                    break
+                self._connections[connection] = client_id, address
 
     def _add_connections(self, batch: pa.RecordBatch) -> None:
         spoke = whole_numbers(batch["calls"], null=0) > 0
         for client_id, address, connection, point, in_flight, *missing in pick(
             batch, spoke, (*_CLOCK, *_MISSING)
         ):
-            if point in _CLIENTS_CLOCK and len(self._clocks) < 4 * MOST_CONNECTIONS:
+            if point in _CLIENTS_CLOCK and len(self._clocks) < _MOST_CLOCKS:
                 self._clocks[connection] = None
             if in_flight and not any(missing) and (client := self._client((client_id, address))):
                 client.in_flight = max(client.in_flight, in_flight)
@@ -230,15 +244,7 @@ class Clients:
     def _add_batches(self, batch: pa.RecordBatch) -> None:
         rows = among(whole_numbers(batch["api_key"], null=-1), self._produce)
         if rows.any():
-            add_batches(self._produced, filter_rows(batch, rows), self._has_room)
-
-
-def _note(client: Client, setting: str, value: Any, number: int = 1) -> None:
-    if value is None:
-        return
-    known = client.values.setdefault(setting, {})
-    if value in known or len(known) < MOST_VALUES:
-        known[value] = known.get(value, 0) + number
+            add_batches(self._produced, filter_rows(batch, rows), MOST_PRODUCERS)
 
 
 def _positive(value: Any) -> int | None:

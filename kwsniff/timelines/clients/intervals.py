@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 LEAST_INTERVALS: Final = 3
-MOST_TIMES: Final = 128
+MOST_TIMES: Final = 64
 """Times kept of a client, or of each of its connections: the first ones."""
 _MICROSECONDS: Final = 1000
 

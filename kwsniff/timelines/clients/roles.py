@@ -7,9 +7,10 @@ from typing import Final
 
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.model import Traits
-from kwsniff.layout.traits import COMMITTED, PRODUCED
+from kwsniff.layout.traits import PRODUCED
 
 _PATTERNS: Final = "client_roles.tsv"
+_MEMBERS: Final = ("join", "sync", "heartbeat", "epoch")
 
 
 def find_role(
@@ -33,11 +34,8 @@ def find_role(
 
 
 def _consumes(traits: Traits) -> bool:
-    return (
-        bool(traits.records and traits.records != PRODUCED)
-        or bool(traits.group)
-        or (traits.offsets == COMMITTED)
-    )
+    # An administrator removes members and sets offsets, too.
+    return traits.records not in ("", PRODUCED) or traits.group in _MEMBERS
 
 
 def _administers(traits: Traits) -> bool:
