@@ -11,8 +11,8 @@ from kwsniff.tables.rows import batch_of
 from kwsniff.tables.schema import DETAILS
 from kwsniff.timelines import transactions
 from kwsniff.timelines.clients import clients
-from kwsniff.timelines.clients.batches import Produced
 from kwsniff.timelines.clients.clients import Client, Clients
+from kwsniff.timelines.clients.produced_batches import Produced
 from kwsniff.timelines.committed_lag import Commits
 from kwsniff.timelines.details import with_details
 from kwsniff.timelines.duplicates.duplicate_connections import Twins
