@@ -24,8 +24,8 @@ from tests.broker.artifacts import compiled
 from tests.broker.brokers import HEAP
 from tests.broker.stage import NEWEST, Stage
 
-SECONDS = 16
-TOGETHER = 8
+SECONDS = 24
+TOGETHER = 10
 LIBRARIES = ("librdkafka", "java", "kafka-python", "aiokafka")
 INTERVALS = ("linger_ms", "heartbeat_interval_ms", "commit_interval_ms", "metadata_max_age_ms")
 CHOICES: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
@@ -190,7 +190,7 @@ def record(clients: list[dict[str, Any]], folder: Path) -> list[Path]:
     found = []
     stage = Stage(folder / "servers", folder / "capture.pcap")
     stage.folder.mkdir()
-    with stage.brokers(NEWEST, 1, internal=True) as cluster:
+    with stage.brokers(NEWEST, 1, internal=True, lifetime_s=3600) as cluster:
         stage.office("create", "orders:1")
         for number in range(0, len(clients), TOGETHER):
             stage.capture = folder / f"{number:02}.pcap"

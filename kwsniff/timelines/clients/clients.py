@@ -8,7 +8,7 @@
 What is counted does not depend on the order of batches, nor on how rows are cut into them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.traits import PRODUCED
-from kwsniff.tables.arrays import among, valid_rows, whole_numbers
+from kwsniff.tables.arrays import Bits, among, valid_rows, whole_numbers
 from kwsniff.tables.compute import filter_rows
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.rows import pick
@@ -33,6 +33,7 @@ MOST_PRODUCERS: Final = 2_000
 """Maximum connections whose batches count: the first ones."""
 _MOST_TIMED: Final = 16
 """Maximum connections of a client whose times count: the first ones."""
+_NEVER: Final = np.iinfo(np.int64).max
 _MOST_CLOCKS: Final = 100_000
 _BYTES_OF_TIMES: Final = 48 * MOST_TIMES
 MOST_VALUES: Final = 32
@@ -183,21 +184,27 @@ class Clients:
         for group, key, number in count_values(groups.numbers, batch["api_key"], asked):
             if (client := clients[group]) and key in self._catalog.apis:
                 client.keys[key] = client.keys.get(key, 0) + number
+        of_keys = {chosen: asked & among(keys, chosen) for _, chosen in self._settings if chosen}
         for setting, chosen in self._settings:
-            rows = asked if chosen is None else asked & among(keys, chosen)
+            rows = of_keys[chosen] if chosen else asked
             if setting.beside:
-                rows &= valid_rows(batch[setting.beside])
+                rows = rows & valid_rows(batch[setting.beside])
             for group, value, number in count_values(groups.numbers, batch[setting.column], rows):
                 if client := clients[group]:
                     self._note(client, setting.setting, value, number)
-        self._add_span(groups, batch, clients)
+        self._add_span(groups, batch, clients, timed)
         self._add_times(batch, keys, timed)
         self._add_producers(batch, asked & among(keys, self._produce))
 
-    def _add_span(self, groups: Groups, batch: pa.RecordBatch, clients: Iterable[Client | None]) -> None:
-        for client, times in zip(clients, groups.split(batch["request_time"]), strict=True):
-            if client and len(times):
-                first, last = int(times.min()), int(times.max())
+    def _add_span(
+        self, groups: Groups, batch: pa.RecordBatch, clients: Sequence[Client | None], timed: Bits
+    ) -> None:
+        times, numbers = whole_numbers(batch["request_time"], null=0)[timed], groups.numbers[timed]
+        firsts, lasts = np.full(len(clients), _NEVER), np.full(len(clients), -_NEVER)
+        np.minimum.at(firsts, numbers, times)
+        np.maximum.at(lasts, numbers, times)
+        for client, first, last in zip(clients, firsts.tolist(), lasts.tolist(), strict=True):
+            if client and first <= last:
                 client.first = first if client.first is None else min(client.first, first)
                 client.last = last if client.last is None else max(client.last, last)
 
@@ -244,7 +251,8 @@ class Clients:
     def _add_batches(self, batch: pa.RecordBatch) -> None:
         rows = among(whole_numbers(batch["api_key"], null=-1), self._produce)
         if rows.any():
-            add_batches(self._produced, filter_rows(batch, rows), MOST_PRODUCERS)
+            part = batch.select([*READ["record_batches"]])
+            add_batches(self._produced, part if rows.all() else filter_rows(part, rows), MOST_PRODUCERS)
 
 
 def _positive(value: Any) -> int | None:

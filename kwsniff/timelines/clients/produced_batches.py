@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.tables.arrays import valid_rows, whole_numbers
+from kwsniff.tables.arrays import in_groups, valid_rows, whole_numbers
 from kwsniff.tables.compute import dictionary_encode
 from kwsniff.tables.grouping import Groups
 from kwsniff.timelines.clients.requests import count_values
@@ -82,10 +82,15 @@ def _add_delays(batch: pa.RecordBatch, groups: Groups, found: list[Produced | No
         words.index("create_time") if "create_time" in words else -2
     )
     times, firsts = (whole_numbers(batch[name], null=0) for name in ("time", "first_timestamp"))
-    if not chosen.any():
-        return
-    for group in np.unique(groups.numbers[chosen]).tolist():
-        if each := found[group]:
-            rows = chosen & (groups.numbers == group)
-            told = zip(times[rows].tolist(), (times - firsts)[rows].tolist(), strict=True)
+    rows = np.flatnonzero(chosen)
+    numbers = groups.numbers[rows]
+    rows = rows[in_groups(numbers, len(found))]
+    ends = np.cumsum(np.bincount(numbers, minlength=len(found))).tolist()
+    for each, begin, end in zip(found, [0, *ends], ends, strict=False):
+        if each and end > begin:
+            own = rows[begin:end]
+            if len(each.delays) == _MOST_DELAYS and each.delays[-1][0] <= times[own].min():
+                continue
+            own = own[np.argsort(times[own], kind="stable")][:_MOST_DELAYS]
+            told = zip(times[own].tolist(), (times[own] - firsts[own]).tolist(), strict=True)
             each.delays = sorted([*each.delays, *told])[:_MOST_DELAYS]

@@ -65,16 +65,26 @@ def keys_of(catalog: Catalog, purpose: Callable[[Traits], bool]) -> frozenset[in
     return frozenset(key for key, api in catalog.apis.items() if purpose(api.traits))
 
 
+def _encode(column: pa.Array) -> tuple[list[Any], Numbers]:
+    """The values of a column without nulls, and which of them each row has; most columns have one."""
+    if not pa.types.is_dictionary(column.type):
+        if pa.types.is_integer(column.type):
+            values = whole_numbers(column, null=0)
+            least = int(values.min())
+            if least == values.max():
+                return [least], values
+        column = dictionary_encode(column)
+    return words_of(column.dictionary), whole_numbers(column.indices, null=0)
+
+
 def count_values(groups: Numbers, column: pa.Array, rows: Bits) -> Iterator[tuple[int, Any, int]]:
     """Group, value and number of rows, of the selected rows where the column is not null."""
     rows = rows & valid_rows(column.indices if pa.types.is_dictionary(column.type) else column)
     if not rows.any():
         return
-    coded = filter_rows(column, rows)
-    if not pa.types.is_dictionary(coded.type):
-        coded = dictionary_encode(coded)
-    words = words_of(coded.dictionary)
-    pairs = groups[rows].astype(np.int64) * len(words) + whole_numbers(coded.indices, null=0)
+    coded = column if rows.all() else filter_rows(column, rows)
+    words, codes = _encode(coded)
+    pairs = groups[rows] if len(words) == 1 else groups[rows].astype(np.int64) * len(words) + codes
     if pairs.max() < _FEW:
         counts = np.bincount(pairs)
         found = np.flatnonzero(counts)
