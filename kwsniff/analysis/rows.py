@@ -199,6 +199,8 @@ class Rows:
             if table == "connections":
                 self.summary.note_ports(batch)
             self._take_rows(table, batch, calls)
+            if self._path.follows:
+                self._timelines.add_rows(table, self._twins.without(batch))
             if table == "api_calls" and noted:
                 self._timelines.add(without_twins(noted, self._twins))
                 self._keep_timelines(at_least=_TIMELINE_ROWS)

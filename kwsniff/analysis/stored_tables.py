@@ -129,6 +129,11 @@ class Tables(ABC):
         return self.table("api_ranges")
 
     @property
+    def clients(self) -> pa.Table:
+        """One row per client id at an address: its settings, as its requests show them."""
+        return self.table("clients")
+
+    @property
     def captures(self) -> pa.Table:
         """One row per capture file."""
         return self.table("captures")

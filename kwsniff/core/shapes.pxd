@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x24c9690a5a87dc6aull
+    #define KWSNIFF_SHAPES 0x366744dceb1b6b66ull
     """
     const unsigned long long KWSNIFF_SHAPES

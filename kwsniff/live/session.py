@@ -363,6 +363,8 @@ class Session:
         noted = self._path.note(batches)
         for table, batch in batches.items():
             self.summary.add(table, batch, calls)
+            if self._path.follows:
+                self._timelines.add_rows(table, batch)
         found: list[Batches] = [batches]
         if noted:
             self._timelines.add(noted)

@@ -36,6 +36,8 @@ def make_batches(
     timelines.resume(picture.timelines)
     if noted := path.note(batches):
         timelines.add(noted)
+    for table, batch in batches.items():
+        timelines.add_rows(table, batch)
     timelines.finish()
     row = capture_row(CaptureName(source.interface), facts | {"truncated": False})
     row["dropped_by_kernel"] = source.dropped

@@ -90,7 +90,8 @@ def write_few(
     damages = [*unread_anomalies(unread), *twins_anomalies(twins)]
     made = [("captures", captures_batch(captures)), ("anomalies", batch_of("anomalies", damages))]
     notes = [path for each in decoded for path in each.notes]
-    following = Following(spark, work, notes, twins)
+    parts = [part for each in decoded for part in each.parts]
+    following = Following(spark, work, notes, twins, parts)
     for table, batch in chain(made, following.batches()):
         if table in work.tables and batch.num_rows:
             writer.write(table, batch)

@@ -45,6 +45,7 @@ DATED: Final["Mapping[str, tuple[str, ...]]"] = {
     "brokers": ("first_time",),
     "leaders": ("first_time",),
     "api_ranges": ("first_time",),
+    "clients": ("first_time",),
     "captures": ("first_time",),
     "findings": ("first_time",),
     "finding_calls": (),

@@ -51,6 +51,7 @@ from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.captures import unread_row
 from kwsniff.tables.schema import TABLES
 from kwsniff.texts import suggest
+from kwsniff.timelines.clients.clients import SOURCES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -211,6 +212,7 @@ class _Run:
         unread = [capture.problem for capture in captures if capture.problem is not None]
         needed = self.chosen | {QUERIES[name].source for name in self.chosen & AGGREGATES.keys()}
         needed |= {"connections"}  # which tell twins
+        needed |= {*SOURCES} if "clients" in needed else set()
         walks, bytes_read = scan_captures(
             self.spark,
             readable,

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.layout.catalog import load_catalog
+from kwsniff.spark.client_rows import read_sources
 from kwsniff.spark.decode import Work
 from kwsniff.spark.events import CALLS, Spans
 from kwsniff.spark.events import OFFSETS_NOTED as OFFSETS
@@ -60,13 +61,22 @@ class Following:
     """Follows the notes of all buckets. `parts`, `figures` (files of them): what tasks made of it, there when
     `batches` is through, which gives the rest."""
 
-    def __init__(self, spark: "SparkSession", work: Work, notes: Sequence[str], twins: Twins) -> None:
+    def __init__(
+        self,
+        spark: "SparkSession",
+        work: Work,
+        notes: Sequence[str],
+        twins: Twins,
+        decoded: Sequence[Part] = (),
+    ) -> None:
+        """`decoded`: the parts that clients are made of, where these are wanted."""
         self.parts: list[Part] = []
         self.figures: list[str | None] = []
         self._spark = spark
         self._work = work
         self._paths = [*notes]
         self._twins = twins
+        self._decoded = decoded if "clients" in work.tables else ()
         self._timelines = Timelines(load_catalog(work.layouts or ""))
 
     def batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -78,6 +88,8 @@ class Following:
                 yield from timelines.take(_ROWS)
         else:
             yield from self._in_ranges(rows)
+        for table, batch in read_sources(self._work.staging, self._decoded):
+            timelines.add_rows(table, self._twins.without(batch))
         timelines.finish()
         yield from timelines.take(0)
 

@@ -32,6 +32,7 @@ from kwsniff.spark.checkpoint import (
     save_record,
     save_timelines,
 )
+from kwsniff.spark.client_rows import read_sources
 from kwsniff.spark.compaction import NO_RULES, Rules, compact_parts
 from kwsniff.spark.finish import name_topics
 from kwsniff.spark.jobs import run_tasks
@@ -186,6 +187,8 @@ class Stream:
         )
         for batch in merge_events(self._place_of_files, [path for each in done for path in each.notes]):
             timelines.add(batch)
+        for table, rows in read_sources(self._place_of_files, [part for each in done for part in each.parts]):
+            timelines.add_rows(table, rows)
         if finish:
             timelines.finish()
         for table, batch in timelines.take(1):

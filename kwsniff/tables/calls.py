@@ -236,6 +236,14 @@ API_CALLS = TableSchema(
             null=NOT_NAMED,
         ),
         Column(
+            name="max_bytes",
+            type="int32",
+            unit="bytes",
+            doc="How much data the response may have.",
+            source="max_bytes of the request",
+            null=NOT_NAMED,
+        ),
+        Column(
             name="timeout_ms",
             type="int64",
             unit="milliseconds",
@@ -246,5 +254,6 @@ API_CALLS = TableSchema(
             "request",
             null=NOT_NAMED,
         ),
+        _text("rack_id", "Rack of the client (KIP-392).", "rack_id of the request"),
     ),
 )

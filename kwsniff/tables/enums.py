@@ -241,8 +241,8 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "interfaces_limit": "pcapng interfaces beyond the limit, skipped with their packets",
         "trailing_bytes": "bytes after the last field of a message; brokers ignore them",
         "tcp_events_limit": "more events on one connection than the limit allows to list",
-        "timelines_limit": "more groups, members, producers, partitions or brokers than the memory limit "
-        "allows; new ones, or those idle for longest, were left out",
+        "timelines_limit": "more groups, members, producers, partitions, brokers or clients than the memory "
+        "limit allows; new ones, or those idle for longest, were left out",
         "twins_limit": "too many possible duplicate connections to compare all of them",
         "answered_out_of_order": "a response that came after those of later requests",
         "null_not_allowed": "null bytes where the response's layout does not allow them; decoded anyway",
@@ -305,6 +305,15 @@ _DERIVED: Final[Mapping[str, Mapping[str, str]]] = {
         "transactional_id": "transactional id",
         "connection": "client and broker of a connection",
         "capture": "name of a capture file",
+    },
+    "client_role": {
+        "consumer": "fetches, or is a member of a group",
+        "producer": "produces",
+        "admin": "neither; it changes topics or settings, or describes groups",
+        "follower": "a broker that replicates",
+        "connect": "a worker of Kafka Connect",
+        "mirrormaker": "MirrorMaker",
+        "streams": "a Kafka Streams application",
     },
     "transaction_outcome": {
         "committed": "EndTxn requested it and succeeded",

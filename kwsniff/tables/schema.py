@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kwsniff.tables.calls import API_CALLS
+from kwsniff.tables.clients import CLIENTS
 from kwsniff.tables.cluster import API_RANGES, BROKERS, LEADERS
 from kwsniff.tables.column import RUN, Column, TableSchema
 from kwsniff.tables.columns import RUN_ID
@@ -40,6 +41,7 @@ TABLES: Final = {
         BROKERS,
         LEADERS,
         API_RANGES,
+        CLIENTS,
         CAPTURES,
         FINDINGS,
         FINDING_CALLS,

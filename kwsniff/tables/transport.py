@@ -87,6 +87,11 @@ CONNECTIONS = TableSchema(
         ),
         *LOSSES,
         _count("calls", "Calls on the connection.", "rows of api_calls"),
+        _count(
+            "max_in_flight",
+            "Most requests in flight together, except those with acks=0.",
+            "order of requests and responses",
+        ),
         replace(
             CLIENT_ID, doc="Client id of the first request that has one.", null="no request has a client id"
         ),

@@ -10,6 +10,9 @@ from kwsniff.tables.arrays import Bits, among, valid_rows, whole_numbers
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.schema import DETAILS
 from kwsniff.timelines import transactions
+from kwsniff.timelines.clients import clients
+from kwsniff.timelines.clients.clients import Client, Clients
+from kwsniff.timelines.clients.produced_batches import Produced
 from kwsniff.timelines.committed_lag import Commits
 from kwsniff.timelines.details import with_details
 from kwsniff.timelines.duplicates.duplicate_connections import Twins
@@ -28,7 +31,7 @@ from kwsniff.timelines.transactions import Producer, Transaction, Transactions, 
 from kwsniff.timelines.waits.attribution import ProvenWaits
 from kwsniff.timelines.waits.pending_texts import HeldTexts
 
-TIMELINES = ("groups", "members", "transactions", "commits", "brokers", "leaders", "api_ranges")
+TIMELINES = ("groups", "members", "transactions", "commits", "brokers", "leaders", "api_ranges", "clients")
 HELD = "latencies"
 """The table with some rows held for proof by later calls; the other columns come from the core."""
 FOLLOWED = (*TIMELINES, HELD)
@@ -40,11 +43,12 @@ COLUMNS = tuple(
         (
             *("call_id", "connection_id", "response_end_frame"),
             *(*rebalances.COLUMNS, *members.COLUMNS, *transactions.COLUMNS, *cluster.COLUMNS),
+            "protocol_type",
         )
     )
 )
 """Columns of api_calls that are read."""
-STATE_CLASSES = (Group, Rebalance, Producer, Transaction, Member, Leader)
+STATE_CLASSES = (Group, Rebalance, Producer, Transaction, Member, Leader, Client, Produced)
 _TOGETHER = 4096
 """Number of rows from Python per batch."""
 
@@ -95,7 +99,8 @@ def sources_of(tables: Container[str]) -> set[str]:
     """Tables of the core that are the input of those in FOLLOWED among `tables`."""
     wanted = [table for table in FOLLOWED if table in tables]
     offsets = (OFFSETS_OF,) if {"commits", HELD} & {*wanted} else ()
-    return {*(("api_calls", DETAILS) if wanted else ()), *offsets}
+    of_clients = clients.SOURCES if "clients" in wanted else ()
+    return {*(("api_calls", DETAILS) if wanted else ()), *offsets, *of_clients}
 
 
 class Timelines:
@@ -115,7 +120,13 @@ class Timelines:
         self.leaders = Leaders(room)
         self.cluster = Cluster(names, self.leaders, catalog, room)
         self.waits = ProvenWaits(catalog, self.leaders)
+        self.clients = Clients(catalog, room)
         self._texts = HeldTexts()
+
+    def add_rows(self, table: str, batch: pa.RecordBatch) -> None:
+        """Takes rows from the core, in addition to the noted calls, but those of duplicate connections."""
+        if table in clients.SOURCES:
+            self.clients.add(table, batch)
 
     def add(self, noted: Noted) -> None:
         """Takes calls in the order in which they ended, from `noted`."""
@@ -132,6 +143,7 @@ class Timelines:
     def add_calls(self, batch: pa.RecordBatch) -> list[News]:
         """Takes only calls, if other trackers take their partitions; returns the newly named topics."""
         if batch.num_rows:
+            self.clients.add_joins(batch)
             batch = without_repeats(batch, self._catalog)
             self.cluster.add(batch)
             self.rebalances.add(batch)
@@ -168,6 +180,7 @@ class Timelines:
             self.commits,
             self.cluster,
             self.waits,
+            self.clients,
         ):
             each.finish()
 
@@ -180,6 +193,7 @@ class Timelines:
             ("brokers", self.cluster.brokers),
             ("leaders", self.leaders.rows),
             ("api_ranges", self.cluster.ranges),
+            ("clients", self.clients.rows),
         ):
             if len(rows) >= at_least:
                 for begin in range(0, max(len(rows), 1), _TOGETHER):
@@ -204,5 +218,6 @@ class Timelines:
             self.cluster,
             self.leaders,
             self.waits,
+            self.clients,
             self._room,  # last, because the ones before may release memory for their state
         )

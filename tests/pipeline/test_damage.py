@@ -161,6 +161,15 @@ def test_lost_request_leaves_its_response_alone(tmp_path: Path) -> None:
     assert {row["correlation_id"] for row in tables["api_calls"] if row["status"] == "response_only"} <= {103}
 
 
+def test_a_response_alone_says_nothing_of_its_request(tmp_path: Path) -> None:
+    packets = scenes.one_by_one([messages.metadata(9, number, ["orders"]) for number in (1, 2, 3)]).packets()
+    asked = [packet for packet in packets if packet.from_client and packet.payload]
+    rows = analyzed_packets(tmp_path, [packet for packet in packets if packet is not asked[1]])["api_calls"]
+    (row,) = [row for row in rows if row["status"] == "response_only"]
+    names = ("timeout_ms", "max_bytes", "min_bytes", "max_wait_ms", "rack_id", "acks", "group_id")
+    assert {name: row[name] for name in names} == dict.fromkeys(names)
+
+
 @pytest.mark.parametrize("start", [1, 2, 3, 10, 11, 12, 13, 14, 50, 51, 52, 53])
 def test_capture_that_began_later(start: int, tmp_path: Path) -> None:
     scene = long_scene()

@@ -16,6 +16,7 @@ from tests.traffic.exchange import Exchange
 from tests.traffic.membership import join
 from tests.traffic.records import batch
 from tests.traffic.scenes import ORDERS, one_by_one
+from tests.traffic.tcp import MILLISECOND, Scene
 from tests.traffic.topics import (
     allocate_producer_ids,
     create_topics,
@@ -54,6 +55,29 @@ def test_a_follower_is_told_by_its_replica_id(version: int, tmp_path: Path) -> N
     ]
     assert column(tmp_path, "caller", *calls) == [None, "replica", "replica", "replica"]
     assert column(tmp_path, "caller", groups.list_offsets(7, 1, {"orders": 0}, replica=7)) == ["replica"]
+
+
+@pytest.mark.parametrize("version", FETCHES)
+def test_rack_and_maximum_of_a_fetch(version: int, tmp_path: Path) -> None:
+    calls = [
+        messages.fetch(version, 1, ORDERS, rack="zone-a"),
+        messages.fetch(version, 2, ORDERS),
+        messages.api_versions(3, 3),
+    ]
+    assert column(tmp_path, "rack_id", *calls) == ["zone-a" if version >= 11 else None, None, None]
+    assert column(tmp_path, "max_bytes", *calls) == [52_428_800, 52_428_800, None]
+
+
+def test_requests_in_flight_together_are_counted(tmp_path: Path) -> None:
+    scene = Scene()
+    script = scene.connection()
+    script.open()
+    for number, (at, answer_at) in enumerate(((10, 30), (11, 31), (12, 32), (31, 40), (50, 60)), 1):
+        call = messages.metadata(9, number, ["orders"])
+        script.call(call, at=at * MILLISECOND, answer_at=answer_at * MILLISECOND)
+    # Between 12 and 30 ms there are three: 1, 2 and 3.
+    (row,) = analyzed_packets(tmp_path, scene.packets())["connections"]
+    assert row["max_in_flight"] == 3
 
 
 def test_a_broker_is_told_by_what_only_brokers_ask(tmp_path: Path) -> None:

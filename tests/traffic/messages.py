@@ -223,6 +223,7 @@ def fetch(
     news: Batches | None = None,
     high_watermark: int = 1000,
     offset: int = 100,
+    rack: str = "",
 ) -> Exchange:
     """Fetch 4-16 answered with ``{topic: {partition: record set}}``; ``error``: top-level code (7+).
 
@@ -273,7 +274,7 @@ def fetch(
     if version >= 7:
         request.array(forgotten or {}, dropped)
     if version >= 11:
-        request.string("")
+        request.string(rack)
     state = Encoder(True).i32(replica).i64(3).tags().data
     request.tags({1: bytes(state)} if version >= 15 and replica >= 0 else None)
 

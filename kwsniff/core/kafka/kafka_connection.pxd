@@ -67,7 +67,7 @@ cdef enum:
 # What a call keeps of its request's texts, see request_texts.pxd.
 cdef enum KeptText:
     KEPT_CLIENT_ID, KEPT_GROUP_ID, KEPT_TRANSACTIONAL_ID, KEPT_TOPICS, KEPT_MEMBER_ID, KEPT_GROUP_INSTANCE_ID,
-    KEPT_PROTOCOL_TYPE,
+    KEPT_PROTOCOL_TYPE, KEPT_RACK,
     KEPT_MESSAGE,               # its bytes behind the correlation id, as far as there was room
     NUM_KEPT_TEXTS
 
@@ -114,6 +114,7 @@ cdef struct Call:
     Known session_epoch
     Known max_wait
     Known min_bytes
+    Known max_bytes
     Known timeout
     int caller
     int64_t most_facts          # bytes that may be kept of what it says
@@ -215,6 +216,7 @@ cdef struct KafkaConnection:
     int64_t orphan_bytes
     int64_t given_up_to         # stream position behind the parked responses that had to make room
     int64_t num_calls
+    int64_t most_in_flight      # greatest `num` right after a request
     int32_t last_unexpected     # correlation id of the latest response without a request,
     int num_unexpected          # and how many came in a row with ids that count up
     Buffer client_id

@@ -17,7 +17,7 @@ from kwsniff.core.bytes.buffer cimport Buffer, append, contents
 from kwsniff.core.kafka.apis cimport DETAIL_REQUEST, ApiRange, find_api, in_span
 from kwsniff.core.kafka.kafka_connection cimport (
     CONNECTION_UNDECIDED, KEPT_CLIENT_ID, KEPT_GROUP_ID, KEPT_GROUP_INSTANCE_ID, KEPT_MEMBER_ID, KEPT_MESSAGE, KEPT_PROTOCOL_TYPE,
-    KEPT_TRANSACTIONAL_ID, SPARE_TEXT, Call, Context, KafkaConnection,
+    KEPT_RACK, KEPT_TRANSACTIONAL_ID, SPARE_TEXT, Call, Context, KafkaConnection,
 )
 from kwsniff.core.kafka.request_texts cimport keep_text, keep_topic
 from kwsniff.core.kafka.memory_budget cimport learned_bytes
@@ -95,6 +95,8 @@ cdef void keep_party(Context* context, KafkaConnection* kafka, Call* call, Facts
     keep_text(call, KEPT_MEMBER_ID, facts.member)
     keep_text(call, KEPT_GROUP_INSTANCE_ID, facts.group_instance)
     keep_text(call, KEPT_PROTOCOL_TYPE, facts.protocol_type)
+    if facts.rack.num:         # empty: none is set
+        keep_text(call, KEPT_RACK, facts.rack)
     call.generation = facts.generation
     call.producer_id = facts.producer_id
     call.producer_epoch = facts.producer_epoch
@@ -104,6 +106,7 @@ cdef void keep_party(Context* context, KafkaConnection* kafka, Call* call, Facts
     call.session_epoch = facts.session_epoch
     call.max_wait = facts.max_wait
     call.min_bytes = facts.min_bytes
+    call.max_bytes = facts.max_bytes
     call.timeout = facts.timeout
     if facts.replica_id.is_known and facts.replica_id.value >= 0:
         call.caller = CALLER_REPLICA

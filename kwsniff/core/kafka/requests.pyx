@@ -160,6 +160,8 @@ cdef bint keep_request(Context* context, KafkaConnection* kafka, Frame* frame, i
         kafka.num -= 1         # it is at the ring's end and waits for nothing
         finish_call(context, kafka, call, STATUS_NO_RESPONSE_EXPECTED, call.reason, NULL, NULL)
         return True
+    if kafka.num > kafka.most_in_flight:
+        kafka.most_in_flight = kafka.num
     if kafka.num_orphans:
         answer_from_orphans(context, kafka, call)
     return True

@@ -13,7 +13,7 @@ from libc.string cimport memset
 from kwsniff.core.bytes.buffer cimport contents
 from kwsniff.core.columns.columns cimport *
 from kwsniff.core.kafka.kafka_connection cimport (
-    KEPT_CLIENT_ID, KEPT_GROUP_ID, KEPT_GROUP_INSTANCE_ID, KEPT_MEMBER_ID, KEPT_PROTOCOL_TYPE, KEPT_TOPICS,
+    KEPT_CLIENT_ID, KEPT_GROUP_ID, KEPT_GROUP_INSTANCE_ID, KEPT_MEMBER_ID, KEPT_PROTOCOL_TYPE, KEPT_RACK, KEPT_TOPICS,
     KEPT_TRANSACTIONAL_ID, TEXT_BROKER_ADDRESS, TEXT_CLIENT_ADDRESS, TEXT_CLIENT_ID, TEXT_MECHANISM, TEXT_PRINCIPAL,
     TEXT_SOFTWARE_NAME, TEXT_SOFTWARE_VERSION, Call, Context, KafkaConnection, Program, called_client,
 )
@@ -211,7 +211,9 @@ cdef void put_party(Table* table, KafkaConnection* kafka, Call* call, Facts* fac
     put_known32(table, API_CALLS_SESSION_ID, number)
     put_known32(table, API_CALLS_MAX_WAIT_MS, call.max_wait)
     put_known32(table, API_CALLS_MIN_BYTES, call.min_bytes)
+    put_known32(table, API_CALLS_MAX_BYTES, call.max_bytes)
     put_known(table, API_CALLS_TIMEOUT_MS, call.timeout.is_known and call.timeout.value >= 0, call.timeout.value)
+    put_string(table, API_CALLS_RACK_ID, kept_text(call, KEPT_RACK))
 
 
 cdef inline void put_known32(Table* table, int column, Known number) noexcept nogil:
@@ -372,17 +374,18 @@ cdef void write_response_only(Context* context, KafkaConnection* kafka, int64_t 
                               int32_t correlation_id, int reason) noexcept nogil:
     cdef Table* table = &context.tables[<int>TABLE_API_CALLS]
     cdef int i
-    cdef int[27] unknown = [
+    cdef int[30] unknown = [
         API_CALLS_API_KEY, API_CALLS_API_VERSION, API_CALLS_CLIENT_ID, API_CALLS_REQUEST_TIME, API_CALLS_REQUEST_END_TIME, API_CALLS_REQUEST_FRAME,
         API_CALLS_REQUEST_END_FRAME, API_CALLS_REQUEST_BYTES, API_CALLS_LATENCY_NS, API_CALLS_GROUP_ID, API_CALLS_TRANSACTIONAL_ID, API_CALLS_ACKS,
         API_CALLS_PARTITION_COUNT, API_CALLS_RECORD_COUNT, API_CALLS_RECORD_BYTES, API_CALLS_CALLER, API_CALLS_MEMBER_ID,
         API_CALLS_GROUP_INSTANCE_ID, API_CALLS_GENERATION, API_CALLS_PROTOCOL_TYPE, API_CALLS_PRODUCER_ID, API_CALLS_PRODUCER_EPOCH,
         API_CALLS_ISOLATION_LEVEL, API_CALLS_COMMITTED, API_CALLS_SESSION_ID, API_CALLS_MAX_WAIT_MS, API_CALLS_MIN_BYTES,
+        API_CALLS_MAX_BYTES, API_CALLS_TIMEOUT_MS, API_CALLS_RACK_ID,
     ]
     if not begin_row(table):
         return
     kafka.num_calls += 1
-    for i in range(27):
+    for i in range(30):
         put_null(table, unknown[i])
     end_list(table, API_CALLS_TOPICS, False)
     put_response_facts(table, NULL)

@@ -80,6 +80,7 @@ cdef void write_connection(Context* context, Connection* connection, KafkaConnec
     put_traffic(table, connection, client)
     put_losses(table, connection, client)
     put_int64(table, CONNECTIONS_CALLS, kafka.num_calls)
+    put_int64(table, CONNECTIONS_MAX_IN_FLIGHT, kafka.most_in_flight)
     put_string(table, CONNECTIONS_CLIENT_ID, known_text(&kafka.client_id))
     put_string(table, CONNECTIONS_CLIENT_SOFTWARE_NAME, known_text(&kafka.software_name))
     put_string(table, CONNECTIONS_CLIENT_SOFTWARE_VERSION, known_text(&kafka.software_version))

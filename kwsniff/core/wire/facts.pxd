@@ -65,6 +65,7 @@ cdef struct Facts:
     Span member
     Span group_instance
     Span protocol_type
+    Span rack               # of the client itself
     Known key_type          # of coordinator_key
     Known generation
     Known producer_id
@@ -75,6 +76,7 @@ cdef struct Facts:
     Known session_epoch
     Known max_wait
     Known min_bytes
+    Known max_bytes
     Known timeout           # the first one that the message names of itself
     Known replica_id
     int32_t num_errors

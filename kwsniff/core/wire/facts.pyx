@@ -294,6 +294,7 @@ cdef inline void take_text(Facts* facts, Fold* fold, uint8_t meaning, Span span)
             facts.member = span
     elif meaning == MEANING_GROUP_INSTANCE: facts.group_instance = span
     elif meaning == MEANING_PROTOCOL_TYPE: facts.protocol_type = span
+    elif meaning == MEANING_RACK and fold.depth == 1: facts.rack = span
 
 
 cdef void take_offset(PartitionHit* hit, uint8_t meaning, int64_t value) noexcept nogil:
@@ -325,6 +326,7 @@ cdef void take_number(Facts* facts, Fold* fold, const Op* op, Cell* cell) noexce
     elif meaning == MEANING_MAX_WAIT: know(&facts.max_wait, cell.value)
     elif meaning == MEANING_KEY_TYPE: know(&facts.key_type, cell.value)
     elif meaning == MEANING_MIN_BYTES: know(&facts.min_bytes, cell.value)
+    elif meaning == MEANING_MAX_BYTES: know(&facts.max_bytes, cell.value)
     elif op.kind == KIND_INT32 and (meaning == MEANING_TIMEOUT or meaning == MEANING_DURATION): know_first(&facts.timeout, cell.value)
 
 

@@ -1,0 +1,1 @@
+"""Clients as their requests show them configured."""

@@ -1,0 +1,51 @@
+"""The interval at which a client repeats something, if the times show one."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+LEAST_INTERVALS: Final = 3
+MOST_TIMES: Final = 64
+"""Times kept of a client, or of each of its connections: the first ones."""
+_MICROSECONDS: Final = 1000
+
+
+class Mode(NamedTuple):
+    """The most common value, in milliseconds, and what of how many values it is of."""
+
+    value: int
+    lowest: int
+    highest: int
+    alike: int
+    values: int
+
+    def __str__(self) -> str:
+        return f"{self.alike} of {self.values} are {self.lowest:,} to {self.highest:,}"
+
+
+def find_mode(values: Iterable[int], slack: int = 0) -> Mode | None:
+    """The value that most of `values` (microseconds) have within 10 % and `slack`; None unless it is half of
+    them, of at least LEAST_INTERVALS."""
+    told = sorted(values)
+    begin, best = 0, (0, 0)
+    for end, value in enumerate(told):
+        while value > told[begin] * 1.1 + slack:
+            begin += 1
+        best = max(best, (end + 1 - begin, -begin))
+    alike, first = best[0], -best[1]
+    if len(told) < LEAST_INTERVALS or 2 * alike < len(told) or alike < LEAST_INTERVALS:
+        return None
+    part = [round(value / _MICROSECONDS) for value in told[first : first + alike]]
+    return Mode(part[alike // 2], part[0], part[-1], alike, len(told))
+
+
+def intervals_of(times: Mapping[int, Sequence[int]]) -> list[int]:
+    """The intervals between neighbouring times of each connection."""
+    return [later - earlier for listed in times.values() for earlier, later in pairwise(listed)]
+
+
+def merge_times(known: Sequence[int], found: Sequence[int]) -> list[int]:
+    """The first MOST_TIMES of both, in their order."""
+    if len(known) == MOST_TIMES and known[-1] <= min(found):
+        return [*known]
+    return sorted([*known, *found])[:MOST_TIMES]

@@ -1,0 +1,96 @@
+"""What the batches of a producer show of its settings, by connection."""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.tables.arrays import in_groups, valid_rows, whole_numbers
+from kwsniff.tables.compute import dictionary_encode
+from kwsniff.tables.grouping import Groups
+from kwsniff.timelines.clients.requests import count_values
+
+_MOST_DELAYS: Final = 128
+_SMALL_BYTES: Final = 8192
+"""A batch below half of the usual batch.size of 16,384 was sent because its time was over, not because it
+was full."""
+
+
+@dataclass(slots=True)
+class Produced:
+    """The batches of a connection."""
+
+    codecs: dict[str, int] = field(default_factory=dict)
+    idempotent: dict[bool, int] = field(default_factory=dict)
+    bytes: int = 0
+    delays: list[tuple[int, int]] = field(default_factory=list)
+    """Time of the request and delay since the first record, of small batches: the first ones."""
+
+
+def make_room(known: dict[int, Any], connection: int, most: int) -> bool:
+    """Whether a connection is among the first `most`; a later one makes room for it."""
+    if connection in known or len(known) < most:
+        return True
+    last = max(known)
+    if connection > last:
+        return False
+    del known[last]
+    return True
+
+
+def add_batches(produced: dict[int, Produced], batch: pa.RecordBatch, most: int) -> None:
+    """Takes produced batches, of the first `most` connections."""
+    groups = Groups(batch, ("connection_id",))
+    for (connection,) in sorted(groups.labels()):
+        if not make_room(produced, connection, most):
+            break
+        produced.setdefault(connection, Produced())
+    found = [produced.get(connection) for (connection,) in groups.labels()]
+    every = np.ones(batch.num_rows, np.bool_)
+    for group, codec, number in count_values(groups.numbers, batch["codec"], every):
+        if each := found[group]:
+            each.codecs[codec] = each.codecs.get(codec, 0) + number
+    known = valid_rows(batch["producer_id"])
+    for group, (named, number) in enumerate(
+        zip(groups.counts(known).tolist(), groups.counts().tolist(), strict=True)
+    ):
+        if each := found[group]:
+            for value, count in ((True, named), (False, number - named)):
+                if count:
+                    each.idempotent[value] = each.idempotent.get(value, 0) + count
+    _add_sizes(batch, groups, found)
+    _add_delays(batch, groups, found)
+
+
+def _add_sizes(batch: pa.RecordBatch, groups: Groups, found: list[Produced | None]) -> None:
+    for column in ("bytes", "uncompressed_bytes"):
+        for each, sizes in zip(found, groups.split(batch[column]), strict=True):
+            if each and len(sizes):
+                each.bytes = max(each.bytes, int(sizes.max()))
+
+
+def _add_delays(batch: pa.RecordBatch, groups: Groups, found: list[Produced | None]) -> None:
+    kinds = batch["timestamp_type"]
+    kinds = kinds if pa.types.is_dictionary(kinds.type) else dictionary_encode(kinds)
+    words = kinds.dictionary.to_pylist()
+    sizes = np.maximum(
+        whole_numbers(batch["bytes"], null=0), whole_numbers(batch["uncompressed_bytes"], null=0)
+    )
+    chosen = valid_rows(batch["time"]) & valid_rows(batch["first_timestamp"]) & (sizes < _SMALL_BYTES)
+    chosen &= whole_numbers(kinds.indices, null=-1) == (
+        words.index("create_time") if "create_time" in words else -2
+    )
+    times, firsts = (whole_numbers(batch[name], null=0) for name in ("time", "first_timestamp"))
+    rows = np.flatnonzero(chosen)
+    numbers = groups.numbers[rows]
+    rows = rows[in_groups(numbers, len(found))]
+    ends = np.cumsum(np.bincount(numbers, minlength=len(found))).tolist()
+    for each, begin, end in zip(found, [0, *ends], ends, strict=False):
+        if each and end > begin:
+            own = rows[begin:end]
+            if len(each.delays) == _MOST_DELAYS and each.delays[-1][0] <= times[own].min():
+                continue
+            own = own[np.argsort(times[own], kind="stable")][:_MOST_DELAYS]
+            told = zip(times[own].tolist(), (times[own] - firsts[own]).tolist(), strict=True)
+            each.delays = sorted([*each.delays, *told])[:_MOST_DELAYS]

@@ -1,0 +1,96 @@
+"""What requests say of the settings of their client: which columns of api_calls, of which APIs."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.layout.catalog import Catalog
+from kwsniff.layout.model import Traits
+from kwsniff.layout.traits import ACQUIRED, BROKERS, COMMITTED, FETCHED, PRODUCED
+from kwsniff.tables.arrays import Bits, Numbers, valid_rows, whole_numbers, words_of
+from kwsniff.tables.compute import dictionary_encode, filter_rows
+
+_FEW: Final = 1 << 16
+
+
+class Said(NamedTuple):
+    """A setting, its column in api_calls, and of which APIs; `beside`: a column that must not be null."""
+
+    setting: str
+    column: str
+    purpose: Callable[[Traits], bool] | None = None
+    beside: str | None = None
+
+
+def _fetches(traits: Traits) -> bool:
+    return traits.records in (FETCHED, ACQUIRED)
+
+
+SETTINGS: Final = (
+    Said("software", "client_software_name"),
+    Said("software_version", "client_software_version"),
+    Said("caller", "caller"),
+    Said("protocol_type", "protocol_type"),
+    Said("acks", "acks"),
+    Said("transactional_id", "transactional_id"),
+    Said(
+        "transaction_timeout_ms",
+        "timeout_ms",
+        lambda traits: traits.transaction == "init",
+        "transactional_id",
+    ),
+    Said("request_timeout_ms", "timeout_ms", lambda traits: traits.records == PRODUCED),
+    Said("fetch_min_bytes", "min_bytes", _fetches),
+    Said("fetch_max_wait_ms", "max_wait_ms", _fetches),
+    Said("fetch_max_bytes", "max_bytes", _fetches),
+    Said("rack_id", "rack_id"),
+    Said("isolation_level", "isolation_level", _fetches),
+    Said("session_timeout_ms", "timeout_ms", lambda traits: traits.group == "join"),
+)
+"""`caller` and `protocol_type` say what a client does; its row has other columns."""
+
+HEARTBEAT, COMMIT, METADATA = "heartbeat_interval_ms", "commit_interval_ms", "metadata_max_age_ms"
+PERIODIC: Final[dict[str, Callable[[Traits], bool]]] = {
+    HEARTBEAT: lambda traits: traits.group in ("heartbeat", "epoch"),
+    COMMIT: lambda traits: traits.offsets == COMMITTED and not traits.transaction,
+    METADATA: lambda traits: traits.cluster == BROKERS,
+}
+"""Interval -> the requests that come at it."""
+
+
+def keys_of(catalog: Catalog, purpose: Callable[[Traits], bool]) -> frozenset[int]:
+    """Keys of the APIs with a purpose."""
+    return frozenset(key for key, api in catalog.apis.items() if purpose(api.traits))
+
+
+def _encode(column: pa.Array) -> tuple[list[Any], Numbers]:
+    """The values of a column without nulls, and which of them each row has; most columns have one."""
+    if not pa.types.is_dictionary(column.type):
+        if pa.types.is_integer(column.type):
+            values = whole_numbers(column, null=0)
+            least = int(values.min())
+            if least == values.max():
+                return [least], values
+        column = dictionary_encode(column)
+    return words_of(column.dictionary), whole_numbers(column.indices, null=0)
+
+
+def count_values(groups: Numbers, column: pa.Array, rows: Bits) -> Iterator[tuple[int, Any, int]]:
+    """Group, value and number of rows, of the selected rows where the column is not null."""
+    rows = rows & valid_rows(column.indices if pa.types.is_dictionary(column.type) else column)
+    if not rows.any():
+        return
+    coded = column if rows.all() else filter_rows(column, rows)
+    words, codes = _encode(coded)
+    pairs = groups[rows] if len(words) == 1 else groups[rows].astype(np.int64) * len(words) + codes
+    if pairs.max() < _FEW:
+        counts = np.bincount(pairs)
+        found = np.flatnonzero(counts)
+        counts = counts[found]
+    else:
+        found, counts = np.unique(pairs, return_counts=True)
+    for pair, count in zip(found.tolist(), counts.tolist(), strict=True):
+        group, code = divmod(pair, len(words))
+        yield group, words[code], count

@@ -1,0 +1,170 @@
+"""Rows of clients: the settings that recorded clients had, intervals by hand, and bounds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kwsniff.layout.catalog import load_catalog
+from kwsniff.tables.rows import batch_of
+from kwsniff.tables.schema import TABLES
+from kwsniff.timelines.clients import clients as room_of_clients
+from kwsniff.timelines.clients.clients import Clients
+from kwsniff.timelines.clients.defaults import find_defaults
+from kwsniff.timelines.clients.intervals import find_mode
+from kwsniff.timelines.clients.roles import find_role
+from kwsniff.timelines.memory_budget import Room
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+CATALOG = load_catalog()
+MS = 1000
+FETCH, JOIN, HEARTBEAT, LEAVE, PRODUCE, CREATE_TOPICS, METADATA = 1, 11, 12, 13, 0, 19, 3
+NO_WORDS: dict[str, list[str]] = {"caller": ["client"], "protocol_type": [], "assignors": []}
+
+
+def rows_of(path: str) -> dict[str | None, dict[str, Any]]:
+    kwsniff = pytest.importorskip("kwsniff")
+    pytest.importorskip("kwsniff.core.analyzer", reason="the analyzer is not built")
+    made = kwsniff.analyze(CAPTURES / path, tables="clients")
+    return {row["client_id"]: row for row in made.clients.to_pylist()}
+
+
+# What the scenes in tests/broker/network set.
+@pytest.mark.parametrize(
+    ("capture", "client", "settings"),
+    [
+        (
+            "incidents/session_aiokafka/broker.pcap",
+            "aio-billing-1",
+            {"session_timeout_ms": 4000, "heartbeat_interval_ms": 800, "commit_interval_ms": 1000},
+        ),
+        ("incidents/transaction_timeout_java/broker.pcap", "till", {"transaction_timeout_ms": 2500}),
+        ("incidents/transaction_timeout_franz/broker.pcap", "go-shop", {"transaction_timeout_ms": 3000}),
+        ("incidents/healthy_transactions/broker.pcap", "reader", {"isolation_level": 1}),
+        ("incidents/commit_storm_idle/broker.pcap", "idler", {"commit_interval_ms": 40}),
+        ("clocks/near/client.pcap", "billing-1", {"fetch_max_wait_ms": 700, "role": "consumer"}),
+        ("clocks/near/client.pcap", "shop", {"acks": -1, "linger_ms": 0, "role": "producer"}),
+    ],
+)
+def test_settings_are_those_of_the_recorded_client(
+    capture: str, client: str, settings: dict[str, Any]
+) -> None:
+    row = rows_of(capture)[client]
+    for name, value in settings.items():
+        near = name.endswith("_interval_ms") and abs(row[name] - value) <= value / 10
+        assert near or row[name] == value
+
+
+def test_the_interval_is_what_most_of_them_have() -> None:
+    # By hand: 3000 to 3010 are alike, 700 and 9000 are not.
+    mode = find_mode([3000 * MS, 3005 * MS, 700 * MS, 3010 * MS, 9000 * MS])
+    assert mode is not None
+    assert (mode.value, mode.lowest, mode.highest, mode.alike, mode.values) == (3005, 3000, 3010, 3, 5)
+
+
+@pytest.mark.parametrize("values", [[3000, 3000], [100, 200, 400, 800, 1600, 3200], []])
+def test_no_interval_is_told_without_three_alike(values: list[int]) -> None:
+    assert find_mode([value * MS for value in values]) is None
+
+
+@pytest.mark.parametrize(
+    ("software", "version", "setting", "default"),
+    [
+        # Kafka's release notes: KIP-735 and KIP-679 in 3.0, KIP-1030 in 4.0.
+        ("apache-kafka-java", "2.8.1", "session_timeout_ms", "10000"),
+        ("apache-kafka-java", "3.0.0", "session_timeout_ms", "45000"),
+        ("apache-kafka-java", "3.9.2", "linger_ms", "0"),
+        ("apache-kafka-java", "4.0.0", "linger_ms", "5"),
+        ("confluent-kafka-python", "2.16.1-rdkafka-2.16.0", "linger_ms", "5"),
+        ("kgo", "v1.17.1", "compression", "snappy"),
+        ("something", "1", "acks", None),
+        (None, None, "acks", None),
+    ],
+)
+def test_defaults_are_those_of_the_version(
+    software: str | None, version: str | None, setting: str, default: str | None
+) -> None:
+    assert find_defaults(CATALOG, software, version).get(setting) == default
+
+
+@pytest.mark.parametrize(
+    ("client_id", "keys", "words", "role"),
+    [
+        ("a", (METADATA, PRODUCE), {}, "producer"),
+        ("a", (METADATA, FETCH), {}, "consumer"),
+        ("a", (METADATA, PRODUCE, FETCH), {}, None),
+        ("a", (METADATA,), {}, None),
+        ("a", (CREATE_TOPICS, LEAVE), {}, "admin"),
+        ("broker-1-fetcher-0", (FETCH,), {"caller": ["replica"]}, "follower"),
+        ("connect-1", (JOIN, HEARTBEAT), {"protocol_type": ["connect"]}, "connect"),
+        ("connector-producer-sink-0", (PRODUCE,), {}, "connect"),
+        ("app-4f2a-StreamThread-1-consumer", (FETCH, JOIN), {}, "streams"),
+        ("app", (FETCH, JOIN), {"assignors": ["stream"]}, "streams"),
+        ("a->b|MirrorSourceConnector-0|replication-consumer", (FETCH,), {}, "mirrormaker"),
+    ],
+)
+def test_the_role_follows_from_what_is_asked(
+    client_id: str, keys: tuple[int, ...], words: dict[str, list[str]], role: str | None
+) -> None:
+    assert find_role(CATALOG, client_id, keys, {**NO_WORDS, **words}) == role
+
+
+def call(number: int, **changed: Any) -> dict[str, Any]:
+    row = dict.fromkeys(column.name for column in TABLES["api_calls"].own)
+    given = {"call_id": number, "capture": "x", "connection_id": 1, "client_address": "10.0.0.1",
+             "client_port": 1, "broker_address": "b", "broker_port": 2, "api_key": FETCH, "api_version": 12,
+             "correlation_id": number, "client_id": "app", "request_time": number * 10**9,
+             "request_bytes": 1, "status": "answered", "caller": "client"}  # fmt: skip
+    return {**row, **given, **changed}
+
+
+def finished(*batches: pa.RecordBatch, room: Room | None = None) -> list[dict[str, Any]]:
+    followed = Clients(CATALOG, room or Room())
+    for batch in batches:
+        followed.add("api_calls", batch)
+    followed.finish()
+    return followed.rows
+
+
+def calls(*rows: dict[str, Any]) -> pa.RecordBatch:
+    return batch_of("api_calls", rows)
+
+
+def test_two_values_are_null_and_listed() -> None:
+    (row,) = finished(calls(*(call(n, min_bytes=1 if n else 7, max_wait_ms=500) for n in range(3))))
+    assert row["fetch_min_bytes"] is None
+    assert row["several"] == ["fetch_min_bytes: 1 in 2, 7 in 1"]
+    assert row["fetch_max_wait_ms"] == 500
+    assert row["known_by"] == ["fetch_max_wait_ms: 3 requests"]
+
+
+def test_rows_do_not_depend_on_how_calls_are_cut_into_batches() -> None:
+    rows = [
+        call(n, api_key=HEARTBEAT, connection_id=1 + n % 2, max_wait_ms=None, request_time=n * 1_500_000_000)
+        for n in range(200)
+    ]
+    whole = finished(calls(*rows))
+    order = np.random.default_rng(1).permutation(len(rows)).tolist()
+    parts = [calls(*(rows[place] for place in order[begin : begin + 7])) for begin in range(0, 200, 7)]
+    assert finished(*parts) == whole
+    assert whole[0]["heartbeat_interval_ms"] == 3000  # each connection has every second one
+
+
+def test_clients_beyond_the_bounds_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room_of_clients, "MOST_CLIENTS", 3)
+    room = Room()
+    rows = finished(calls(*(call(n, client_id=f"app-{n}") for n in range(9))), room=room)
+    assert [row["client_id"] for row in rows] == ["app-0", "app-1", "app-2"]
+    assert room.left_out >= 6
+
+
+def test_values_are_bounded_by_the_room() -> None:
+    room = Room()
+    room.most = 50_000
+    finished(calls(*(call(n, client_id=f"app-{n}", rack_id="r" * 200) for n in range(900))), room=room)
+    assert room.used <= room.most
+    assert room.left_out
