@@ -19,6 +19,7 @@ from kwsniff.tables.columns import (
     CORRELATION_ID,
     ERROR_NAME,
     GROUP_ID,
+    HARM,
     NO_RESPONSE,
     NOT_NAMED,
     PRINCIPAL,
@@ -246,5 +247,6 @@ API_CALLS = TableSchema(
             "request",
             null=NOT_NAMED,
         ),
+        HARM,
     ),
 )

@@ -104,6 +104,16 @@ SOFTWARE_VERSION = replace(
     doc="Version of the client library.",
     source="ApiVersions request of the connection, client_software_version",
 )
+HARM = Column(
+    name="harm",
+    type="string",
+    doc="What the call suffered: [the account](../findings.md#account). `finding_calls` has the finding "
+    "that explains it.",
+    source="the findings of the run",
+    null="none, or routine; or the run did not look for findings",
+    enum="call_harm",
+    judged=True,
+)
 GROUP_ID = Column(
     name="group_id",
     type="string",

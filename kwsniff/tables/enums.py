@@ -277,6 +277,20 @@ _DERIVED: Final[Mapping[str, Mapping[str, str]]] = {
         "metadata_change": "the existing members joined again: their subscription, or the topics, changed",
         "unknown": "the capture does not show the reason",
     },
+    "call_harm": {
+        "refused": "an error that is not routine, or did not pass",
+        "unanswered": "the broker did not respond within 5 s, passed the call over or closed the connection",
+        "gave_up": "the client closed the connection after 5 s or more",
+        "incomplete": "a reset cut the request off",
+        "late": "1 s or more, and 20 times the median of calls of the same API, client and broker",
+    },
+    "connection_harm": {
+        "not_opened": "the handshake got no answer, or was refused",
+        "opened_late": "SYNs were sent again",
+        "handshake_failed": "the TLS handshake did not complete",
+        "ended_early": "the broker closed it before any call",
+        "reset": "a reset during work",
+    },
     "severity": {
         "problem": "causes harm now",
         "warning": "waste or a risk",
