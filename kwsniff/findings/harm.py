@@ -3,14 +3,14 @@
 Planning those views takes longer than a small capture has calls: one that cannot have rows is replaced.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from kwsniff.findings.views import HARM, keep_small, statements_of
 from kwsniff.tables.arrays import Numbers
-from kwsniff.tables.harm import KEYS, NONE, WORDS
+from kwsniff.tables.harm import KEYS, NONE, WORDS, find_codes
 
 if TYPE_CHECKING:
     import duckdb
@@ -85,18 +85,20 @@ class FoundHarm:
 
     def codes(self, table: str, keys: Numbers) -> Numbers:
         """The code of each row with these numbers, or NONE; see kwsniff/tables/harm.py."""
-        codes = np.full(len(keys), NONE, np.int8)
         if not len(keys) or table not in self.tables:
-            return codes
+            return np.full(len(keys), NONE, np.int8)
         within = f"from harm_of_{table} where key between $first and $last order by key"
         bounds = {"first": int(keys.min()), "last": int(keys.max())}
-        found = self._database.execute(within, bounds).fetchnumpy()
-        known = np.ma.filled(found["key"], NONE).astype(np.int64)
-        if len(known):
-            places = np.searchsorted(known, keys).clip(max=len(known) - 1)
-            here = known[places] == keys
-            codes[here] = np.ma.filled(found["code"], NONE)[places[here]]
-        return codes
+        return find_codes(keys, *self._fetch(within, bounds))
+
+    def all_of(self, table: str) -> tuple[Numbers, Numbers]:
+        """The numbers of harmed rows, in order, and their codes."""
+        return self._fetch(f"from harm_of_{table} order by key")
+
+    def _fetch(self, query: str, values: Mapping[str, int] | None = None) -> tuple[Numbers, Numbers]:
+        found = self._database.execute(query, values).fetchnumpy()
+        key, code = (np.ma.filled(found[name], NONE) for name in ("key", "code"))
+        return key.astype(np.int64), code.astype(np.int8)
 
     def _keep(self, table: str) -> bool:
         """A table of harmed rows, in order: DuckDB then looks into few blocks of it for rows of one group."""
