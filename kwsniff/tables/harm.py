@@ -6,13 +6,13 @@ from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from kwsniff.tables.arrays import Numbers, numbers, texts, whole_numbers
+from kwsniff.tables.columns import HARM
 from kwsniff.tables.enums import DERIVED_ENUMS
 from kwsniff.tables.schema import TABLES
 
-COLUMN: Final = "harm"
+COLUMN: Final = HARM.name
 KEYS: Final = {"api_calls": "call_id", "connections": "connection_id"}
 """Table with the column -> the column that numbers its rows."""
 NONE: Final = -1
@@ -68,6 +68,8 @@ class HeldHarm:
         """Whether a parquet file of this table has rows with harm."""
         if table not in self._rows or not len(self._rows[table][0]):
             return False
+        import pyarrow.parquet as pq
+
         with pq.ParquetFile(path) as file:
             batches = file.iter_batches(columns=[KEYS[table]], use_threads=False)
             return any(
