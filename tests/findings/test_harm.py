@@ -55,7 +55,7 @@ def test_sql_over_the_column_gives_the_account(recording: Recording, tables_of: 
     ):
         is_connection = str(table == "connections").lower()
         query = SUMS.format(folder=folder, table=table, key=key, is_connection=is_connection)
-        ((rows, explained, unexplained),) = duckdb.sql(query).fetchall()
+        ((rows, explained, unexplained),) = duckdb.execute(query).fetchall()
         assert rows == told[table.removeprefix("api_")]
         assert explained == sum(told["explained"].values())
         assert unexplained == told["unexplained"]
