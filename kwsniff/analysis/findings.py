@@ -37,7 +37,7 @@ def write_findings(
 
     def judge(harm: FoundHarm) -> None:
         for table in harm.tables:
-            writer.rewrite(table, fill(table, harm))
+            writer.rewrite(table, fill(table, harm), coded=True)
 
     wanted = keep if TABLE in writer.paths else None
     findings = find_in_files(files, figures, f"{memory // 1_000_000}MB", wanted, judge)

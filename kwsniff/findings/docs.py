@@ -65,6 +65,10 @@ the median of at least 20 calls of the same API, client and broker, without deli
 not see delays of APIs with fewer calls, delays that most calls have, and waits that may be deliberate. A
 connection was harmed if it was `not_opened`, `opened_late` (SYNs sent again), if its `handshake_failed`, if
 it `ended_early` (the broker closed it before any call), or by a `reset` during work.
+The column `harm` of [api_calls](tables/api_calls.md) and [connections](tables/connections.md) has these
+words, and null for what is fine or routine. It is null as well where the run looked for no findings: with
+`--where` or `--table` without `findings`, in a stream, a data source, `kwsniff.calls`, and where memory did
+not suffice (`findings_incomplete`). `live` fills it in when a file closes, with what it knows by then.
 `kwsniff/findings/shared_views/harm.sql` has the definitions.
 
 """

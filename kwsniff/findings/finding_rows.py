@@ -58,16 +58,17 @@ def find(
         return []
     total = figures.total_ns()
     sums = figures.sums()
-    findings, asked = None, keep is not None or judge is not None
+    findings = None
+    # the last rules ask which calls the others explain; without them none was harmed
+    explains = keep is not None or any(rule.group == LAST for rule in rules)
     if total is not None and suffice(sums, rules):
         findings = conclude(ask_sums(sums, rules), total)
-        if not (findings and asked):
+        if not findings or keep is None:
             return findings
         queries = queries_for(rules)
     else:
         queries = [rule.query for rule in rules] + ([TOTAL] if total is None else [])
-        # the last rules ask which calls the others explain
-        if asked or any(rule.group == LAST for rule in rules):
+        if explains:
             queries += queries_for(rules)
     missing = [TABLE, COLUMN]
     told = {"twins": figures.twins, "unnamed": figures.unnamed, "long_texts": figures.long_texts}
@@ -80,7 +81,7 @@ def find(
             if keep is not None:
                 _list(database, findings, keep)
             missing.remove(TABLE)
-            if judge is not None and (harm := FoundHarm(database, findings)).tables:
+            if judge is not None and explains and (harm := FoundHarm(database, findings)).tables:
                 judge(harm)
     except Exception as error:
         if not lacks_memory(error):

@@ -167,7 +167,7 @@ class RollingTables:
         harm = self.harm()
         for table in KEYS:
             if table in self._written and harm.is_in(table, self._folder.new / self._name(table)):
-                files.rewrite(table, fill(table, harm))
+                files.rewrite(table, fill(table, harm), coded=True)
 
     def _name(self, table: str) -> str:
         return f"{table}/{self._stamp}-{self._number + 1:06}.parquet"

@@ -15,7 +15,8 @@ from kwsniff.spark.jobs import Items, run_tasks
 from kwsniff.spark.parts import Part, check_parts, part_writer
 from kwsniff.spark.storage import Place
 from kwsniff.tables.harm import KEYS, NONE, keys_of, with_codes
-from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.tables.schema import TABLES
+from kwsniff.tables.write import texts_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,14 +54,17 @@ def _fill(number: int, *, items: Items, staging: Place) -> tuple[Part, Part]:
     codes, begin = np.frombuffer(told, np.int8), 0
     old = PurePosixPath(part.path)
     path = old.with_name(f"harm-{uuid.uuid4().hex[:12]}-{old.name[-48:]}")
-    schema = arrow_schema(TABLES[part.table])
+    words = texts_of(TABLES[part.table])
     staging.check()
-    with staging.open_parquet(part.path) as file, staging.open_output(str(path)) as target:
-        with part_writer(target, part.table, schema) as writer:
+    with (
+        staging.open_parquet(part.path, read_dictionary=words) as file,
+        staging.open_output(str(path)) as target,
+    ):
+        with part_writer(target, part.table, file.schema_arrow) as writer:
             for group in range(file.num_row_groups):
                 rows = file.read_row_group(group)
                 own = codes[begin : begin + rows.num_rows]
-                writer.write_table(with_codes(part.table, rows, own).cast(schema))
+                writer.write_table(with_codes(part.table, rows, own))
                 begin += rows.num_rows
         size = target.tell()
     return part, replace(part, path=str(path), size=size)

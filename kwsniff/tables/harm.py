@@ -94,7 +94,7 @@ def keys_of(table: str, rows: pa.Table) -> Numbers:
 
 def with_codes(table: str, rows: pa.Table, codes: Numbers) -> pa.Table:
     """These rows with words for codes."""
-    indices = numbers(pa.int8(), codes.astype(np.int8), codes != NONE)
+    indices = numbers(pa.int32(), codes.astype(np.int32), codes != NONE)
     column = pa.DictionaryArray.from_arrays(indices, texts(WORDS[table]), safe=False)
     place = rows.schema.get_field_index(COLUMN)
     return rows.set_column(place, COLUMN, column)
