@@ -163,7 +163,7 @@ class RollingTables:
         self._shown.clear()
 
     def _write_harm(self, files: TableFiles) -> None:
-        """Writes files anew whose rows were harmed. What is found later is not in them."""
+        """Rewrites files with harmed rows. What is found later is not in them."""
         harm = self.harm()
         for table in KEYS:
             if table in self._written and harm.is_in(table, self._folder.new / self._name(table)):

@@ -1,4 +1,4 @@
-"""The column `harm` in files of the pipeline: those with harmed calls or connections are written anew."""
+"""The column `harm` in files of the pipeline: those with harmed calls or connections are rewritten."""
 
 import uuid
 from collections.abc import Iterator, Mapping

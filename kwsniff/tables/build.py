@@ -51,7 +51,7 @@ class Builder:
             elif column.delivered:
                 arrays[column.name] = self._array(next(given))
             else:
-                arrays[column.name] = unjudged(column, len(next(iter(arrays.values()))))
+                arrays[column.name] = make_nulls(column, len(next(iter(arrays.values()))))
         if "error_message" in arrays:
             arrays["error_message"] = self._without_values(arrays["error_message"])
         return pa.RecordBatch.from_arrays(list(arrays.values()), schema=self._schemas[table])
@@ -106,7 +106,7 @@ class PartBuilder(Builder):
                 continue
             if not column.delivered:
                 if column.name in names:
-                    arrays[column.name] = unjudged(column, len(next(iter(arrays.values()))))
+                    arrays[column.name] = make_nulls(column, len(next(iter(arrays.values()))))
                 continue
             data = next(given)
             if column.name in names or column.name in sources:
@@ -136,7 +136,7 @@ def _binaries(rows: int, nulls: int, mask: pa.Buffer | None, buffers: Sequence[A
     )
 
 
-def unjudged(column: Column, rows: int) -> pa.DictionaryArray:
+def make_nulls(column: Column, rows: int) -> pa.DictionaryArray:
     """A closed list's column without values, for rows whose findings are not known."""
     words = texts(DERIVED_ENUMS[column.enum or ""])
     return pa.DictionaryArray.from_arrays(pa.nulls(rows, pa.int8()), words, safe=False)

@@ -107,10 +107,9 @@ SOFTWARE_VERSION = replace(
 HARM = Column(
     name="harm",
     type="string",
-    doc="What the call suffered: [the account](../findings.md#account). `finding_calls` has the finding "
-    "that explains it.",
+    doc="What the call suffered: [account](../findings.md#account).",
     source="the findings of the run",
-    null="none, or routine; or the run did not look for findings",
+    null="fine or routine, or no findings",
     enum="call_harm",
     judged=True,
 )

@@ -278,11 +278,11 @@ _DERIVED: Final[Mapping[str, Mapping[str, str]]] = {
         "unknown": "the capture does not show the reason",
     },
     "call_harm": {
-        "refused": "an error that is not routine, or did not pass",
-        "unanswered": "the broker did not respond within 5 s, passed the call over or closed the connection",
-        "gave_up": "the client closed the connection after 5 s or more",
+        "refused": "an error that did not pass",
+        "unanswered": "no response for 5 s, passed over, or closed by the broker",
+        "gave_up": "closed by the client after 5 s",
         "incomplete": "a reset cut the request off",
-        "late": "1 s or more, and 20 times the median of calls of the same API, client and broker",
+        "late": "1 s or more, and 20 times the median of its kind",
     },
     "connection_harm": {
         "not_opened": "the handshake got no answer, or was refused",

@@ -272,7 +272,7 @@ CONNECTIONS = TableSchema(
         *EVIDENCE,
         replace(
             HARM,
-            doc="What the connection suffered: [the account](../findings.md#account).",
+            doc="What the connection suffered: [account](../findings.md#account).",
             enum="connection_harm",
         ),
     ),
