@@ -43,6 +43,7 @@ from kwsniff.tables.captures import (
     unread_anomalies,
     unread_row,
 )
+from kwsniff.tables.harm import COLUMN
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import check_run_id
 from kwsniff.tables.write import TableWriter
@@ -115,7 +116,8 @@ def _choose(plan: "_Plan", filter_: Filter, jobs: int | None) -> Chosen:
             "captures are read twice to choose calls, which standard input and pipes do not allow"
         )
     filter_ = resolve_captures(filter_, plan.found.captures)
-    tables = ("api_calls", "error_codes") if filter_.asks_errors else ("api_calls",)
+    needed = {"error_codes": filter_.asks_errors, "findings": COLUMN in filter_.columns}
+    tables = ("api_calls", *(name for name, is_needed in needed.items() if is_needed))
     with temporary_folder() as folder:
         done = _run_beside(replace(plan, output=folder, chosen=tables), jobs)
         runs = choose_stored({name: [str(path)] for name, path in done.paths.items()}, filter_)

@@ -9,8 +9,10 @@ import pyarrow as pa
 from kwsniff.findings.evaluate import TOTAL, as_json, evaluate, plain_rows
 from kwsniff.findings.finding_calls import TABLE, list_calls, queries_for
 from kwsniff.findings.finding_rows import find_in_files, rows_of
+from kwsniff.findings.harm import FoundHarm
 from kwsniff.findings.prefilter.figures import BATCH_ROWS, Figures
 from kwsniff.findings.views import READ, open_tables
+from kwsniff.tables.harm import KEYS, fill
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import add_run_id
 from kwsniff.tables.schema import TABLES, arrow_schema, stored_schema
@@ -33,8 +35,12 @@ def write_findings(
         rows[TABLE] += batch.num_rows
         writer.write(TABLE, batch)
 
+    def judge(harm: FoundHarm) -> None:
+        for table in harm.tables:
+            writer.rewrite(table, fill(table, harm), coded=True)
+
     wanted = keep if TABLE in writer.paths else None
-    findings = find_in_files(files, figures, f"{memory // 1_000_000}MB", wanted)
+    findings = find_in_files(files, figures, f"{memory // 1_000_000}MB", wanted, judge)
     writer.write("findings", batch_of("findings", rows_of(findings)))
     return [as_json(each) for each in findings]
 
@@ -49,21 +55,28 @@ def rows_as_json(findings: pa.Table) -> list[dict[str, Any]]:
 
 
 def find_in_memory(table: Callable[[str], pa.Table], run_id: str) -> dict[str, pa.Table]:
-    """The tables `findings` and `finding_calls` of tables in memory."""
+    """The tables `findings` and `finding_calls` of tables in memory, and those that have `harm`, with it."""
     kept = {name: table(name) for name in READ}
     figures = Figures()
     for name, rows in kept.items():
         for batch in rows.to_batches(BATCH_ROWS):
             figures.add(name, batch)
-    findings, calls = [], []
+    findings, calls, judged = [], [], {name: kept[name] for name in KEYS}
     if rules := figures.worth_asking():
         with open_tables(kept, [TOTAL, *(rule.query for rule in rules), *queries_for(rules)]) as database:
             findings = evaluate(database, rules=rules)
             calls = [*list_calls(database, findings)]
+            harm = FoundHarm(database, findings)
+            judged |= {name: _plain(name, fill(name, harm)(kept[name])) for name in harm.tables}
     made = {"findings": [batch_of("findings", rows_of(findings))], TABLE: calls}
-    return {name: _table(name, batches, run_id) for name, batches in made.items()}
+    return judged | {name: _table(name, batches, run_id) for name, batches in made.items()}
 
 
 def _table(name: str, batches: Sequence[pa.RecordBatch], run_id: str) -> pa.Table:
     with_run = [add_run_id(name, batch, run_id) for batch in batches]
-    return pa.Table.from_batches(with_run, stored_schema(TABLES[name])).cast(arrow_schema(TABLES[name]))
+    return _plain(name, pa.Table.from_batches(with_run, stored_schema(TABLES[name])))
+
+
+def _plain(name: str, rows: pa.Table) -> pa.Table:
+    """Rows of a table with texts instead of codes."""
+    return rows.cast(arrow_schema(TABLES[name]))

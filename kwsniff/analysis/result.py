@@ -12,6 +12,7 @@ from kwsniff.analysis.stored_tables import Tables
 from kwsniff.analysis.summary import Summary
 from kwsniff.errors import UsageError
 from kwsniff.findings.views import FOUND
+from kwsniff.tables.harm import KEYS
 from kwsniff.tables.run import add_run_id
 from kwsniff.tables.schema import TABLES, arrow_schema, stored_schema
 from kwsniff.timelines.metadata.late_topic_names import Change
@@ -84,9 +85,18 @@ class Analysis(Tables):
         if name in self.paths:
             # Not read_table: that would make columns of directory names such as day=1.
             return pq.ParquetFile(self.paths[name]).read()
-        if name in FOUND:
-            self._tables.update(find_in_memory(self._load_once, self.run_id))
+        if name in FOUND or (name in KEYS and not FOUND.isdisjoint(self._chosen)):
+            self._tables.update(find_in_memory(self._make_once, self.run_id))
             return self._tables[name]
+        return self._make(name)
+
+    def _make_once(self, name: str) -> pa.Table:
+        """A table as the findings need it, which they complete."""
+        if name not in self._tables:
+            self._tables[name] = self._make(name)
+        return self._tables[name]
+
+    def _make(self, name: str) -> pa.Table:
         batches = [add_run_id(name, batch, self.run_id) for batch in self._batches.pop(name, [])]
         coded = pa.Table.from_batches(batches, stored_schema(TABLES[name]))
         plain = coded.cast(arrow_schema(TABLES[name]))

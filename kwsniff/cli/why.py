@@ -75,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
                 findings,
                 basis=told.basis,
                 not_seen=told.not_seen,
+                accounts=accounts,
                 capture=told.captures,
                 upgrade=_upgrade(database),
                 zone=told.zone,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.errors import UsageError
 from kwsniff.filter.attributes import ERROR
 from kwsniff.filter.conditions import (
     Condition,
@@ -21,6 +22,7 @@ from kwsniff.filter.conditions import (
 from kwsniff.filter.literals import microseconds
 from kwsniff.sources.times import Moment
 from kwsniff.tables.arrays import Bits
+from kwsniff.tables.columns import HARM
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,13 @@ class Filter:
     def columns(self) -> frozenset[str]:
         """Columns of api_calls that decide."""
         return frozenset(_find_column(each.column) for each in _conditions(self.node))
+
+    def check_passing(self) -> None:
+        """Raises UsageError if it needs what is known only once all calls have passed."""
+        if HARM.name in self.columns:
+            raise UsageError(
+                f"{HARM.name} is known once all calls have passed: filter a folder of tables by it"
+            )
 
     @property
     def asks_errors(self) -> bool:

@@ -34,6 +34,7 @@ class FilteredCalls:
     """Decides on rows of the core (kwsniff.view.selection.Selection)."""
 
     def __init__(self, filter_: Filter, catalog: Catalog | None = None) -> None:
+        filter_.check_passing()
         self._filter = filter_
         self._catalog = catalog or load_catalog()
         self._builder = PartBuilder(self._catalog, ENUMS)

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Final
 
-from kwsniff.core.declared import ENUMS
 from kwsniff.errors import UsageError
 from kwsniff.filter.attributes import KINDS, Attribute
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.sources.times import Moment, parse_moment
+from kwsniff.tables.enums import WORDS
 from kwsniff.texts import suggest
 from kwsniff.zones import Zone
 
@@ -113,8 +113,8 @@ def _text(text: str, attribute: Attribute) -> str:
         errors = [error.name for error in load_catalog().errors.values()]
         if text not in errors:
             raise ValueProblem(f"unknown error '{text}': {near_names(text, errors, 'errors')}")
-    elif attribute.words and text not in ENUMS[attribute.words]:
-        raise ValueProblem(f"unknown {attribute.name} '{text}'; {suggest(text, ENUMS[attribute.words])}")
+    elif attribute.words and text not in WORDS[attribute.words]:
+        raise ValueProblem(f"unknown {attribute.name} '{text}'; {suggest(text, [*WORDS[attribute.words]])}")
     return text
 
 

@@ -40,13 +40,10 @@ not run.
 - `capture`: the person who took the capture. Such a finding says nothing about the traffic.
 - `unknown`: the tables show harm, and no rule explains it.
 
-Where a rule can tell two owners apart, it does: a broker that closes on a request too old for it blames the
-client.
-
 ## Account
 
 `why` counts every call and every connection once: `account` and `connections` in `why --json`, one line on
-the screen. The numbers add up.
+the screen.
 
 - `fine`: it worked.
 - `routine`: normal operation, by name: an error that passed (`member_id_required`, `rebalance`,
@@ -60,13 +57,11 @@ the screen. The numbers add up.
   findings explain counts under the first.
 - `unexplained`: it was harmed, and no other finding explains it. The finding `unexplained` names it.
 
-A call was harmed if it was `refused` (an error that did not pass), `unanswered`, if the client `gave_up`
-after 5 s or more, if it was `incomplete` (a reset cut the request off), or `late`: 1 s or more and 20 times
-the median of at least 20 calls of the same API, client and broker, without deliberate waits. `late` does
-not see delays of APIs with fewer calls, delays that most calls have, and waits that may be deliberate. A
-connection was harmed if it was `not_opened`, `opened_late` (SYNs sent again), if its `handshake_failed`, if
-it `ended_early` (the broker closed it before any call), or by a `reset` during work.
-`kwsniff/findings/shared_views/harm.sql` has the definitions.
+The column `harm` says what [a call](tables/api_calls.md#call_harm) or
+[a connection](tables/connections.md#connection_harm) suffered. `late` needs 20 calls of the same API, client
+and broker, and leaves out deliberate waits; it does not see delays that most calls have. The column is null
+without findings: with `--where` or `--table` alone, in streams, data sources and `kwsniff.calls`.
+`live` fills it when it closes a file. Definitions: `kwsniff/findings/shared_views/harm.sql`.
 
 """
 

@@ -4,33 +4,45 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 from os import PathLike
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from kwsniff.findings.evaluate import TOTAL, columns_of, conclude, evaluate, lacks_memory, not_asked
 from kwsniff.findings.finding import Finding
 from kwsniff.findings.finding_calls import TABLE, begin, list_calls, queries_for
+from kwsniff.findings.harm import FoundHarm
 from kwsniff.findings.prefilter.figures import Figures, figures_of
 from kwsniff.findings.prefilter.sqlite_rules import ask_sums, suffice
 from kwsniff.findings.rule import LAST
 from kwsniff.findings.views import MEMORY, open_for
+from kwsniff.tables.harm import COLUMN
 from kwsniff.tables.rows import batch_of
+
+if TYPE_CHECKING:
+    import duckdb
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Keep = Callable[[pa.RecordBatch], None]
+Judge = Callable[[FoundHarm], None]
 Files = Mapping[str, Sequence[str | PathLike[str]]]
 
 
 def find_in_files(
-    files: Files, figures: Figures | None = None, memory: str = MEMORY, keep: Keep | None = None
+    files: Files,
+    figures: Figures | None = None,
+    memory: str = MEMORY,
+    keep: Keep | None = None,
+    judge: Judge | None = None,
 ) -> list[Finding]:
     """The findings of parquet files, by table; `figures` are theirs, where they are known already;
-    `memory` is what DuckDB may take; `keep` takes batches of `finding_calls`.
+    `memory` is what DuckDB may take; `keep` takes batches of `finding_calls`; `judge` takes what calls and
+    connections suffered, where some did: it comes last, and may replace the files.
 
     Their commands speak of CAPTURE and DIR, wherever captures and tables are by now.
     """
-    return find(figures or figures_of(files), lambda: nullcontext(files), memory, keep)
+    return find(figures or figures_of(files), lambda: nullcontext(files), memory, keep, judge)
 
 
 def find(
@@ -38,6 +50,7 @@ def find(
     files: Callable[[], AbstractContextManager[Files]],
     memory: str = MEMORY,
     keep: Keep | None = None,
+    judge: Judge | None = None,
 ) -> list[Finding]:
     """The same, with files that are only got where the figures do not tell all."""
     rules = figures.worth_asking()
@@ -46,6 +59,8 @@ def find(
     total = figures.total_ns()
     sums = figures.sums()
     findings = None
+    # the last rules ask which calls the others explain; without them none was harmed
+    explains = keep is not None or any(rule.group == LAST for rule in rules)
     if total is not None and suffice(sums, rules):
         findings = conclude(ask_sums(sums, rules), total)
         if not findings or keep is None:
@@ -53,9 +68,9 @@ def find(
         queries = queries_for(rules)
     else:
         queries = [rule.query for rule in rules] + ([TOTAL] if total is None else [])
-        # the last rules ask which calls the others explain
-        if keep is not None or any(rule.group == LAST for rule in rules):
+        if explains:
             queries += queries_for(rules)
+    missing = [TABLE, COLUMN]
     told = {"twins": figures.twins, "unnamed": figures.unnamed, "long_texts": figures.long_texts}
     try:
         with files() as found, open_for(queries, found, **told, sums=sums, memory=memory) as database:
@@ -64,17 +79,24 @@ def find(
             else:
                 begin(database)
             if keep is not None:
-                for batch in list_calls(database, findings):
-                    keep(batch)
+                _list(database, findings, keep)
+            missing.remove(TABLE)
+            if judge is not None and explains and (harm := FoundHarm(database, findings)).tables:
+                judge(harm)
     except Exception as error:
         if not lacks_memory(error):
             raise
         if findings is None:
             return conclude(not_asked([rule.name for rule in rules]), total or 0)
-        (missing,) = conclude(not_asked([TABLE]), 0)
-        missing.finding_id = len(findings) + 1
-        findings.append(missing)
+        (lack,) = conclude(not_asked(missing), 0)
+        lack.finding_id = len(findings) + 1
+        findings.append(lack)
     return findings
+
+
+def _list(database: "duckdb.DuckDBPyConnection", findings: Sequence[Finding], keep: Keep) -> None:
+    for batch in list_calls(database, findings):
+        keep(batch)
 
 
 def findings_batch(findings: Sequence[Finding]) -> pa.RecordBatch:

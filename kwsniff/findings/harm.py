@@ -3,12 +3,19 @@
 Planning those views takes longer than a small capture has calls: one that cannot have rows is replaced.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from kwsniff.findings.views import HARM, keep_small, statements_of
+from kwsniff.tables.arrays import Numbers
+from kwsniff.tables.harm import KEYS, NONE, WORDS, find_codes
 
 if TYPE_CHECKING:
     import duckdb
+
+    from kwsniff.findings.finding import Finding
 
 _THERE: Final = """
 select exists (from api_calls where status = 'unanswered'),
@@ -18,6 +25,7 @@ select exists (from api_calls where status = 'unanswered'),
         or closed_by = 'broker' and calls = 0 or protocol not in ('empty', 'kafka', 'tls', 'undecided')
         or coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) > 0)
 """
+_OF_TABLES: Final = {"api_calls": "troubled_call_rows", "connections": "troubled_connection_rows"}
 _CONNECTION: Final = "''::varchar as run_id, 0::bigint as connection_id"
 _PARTY: Final = (
     "''::varchar as client, ''::varchar as client_address, ''::varchar as broker, "
@@ -37,8 +45,7 @@ _EMPTY: Final = {
 
 def keep_harm(database: "duckdb.DuckDBPyConnection") -> None:
     """Makes the views of harm, and asks `troubled_call` and `troubled_connection` once."""
-    kept = "select count(*) from duckdb_tables() where table_name = 'troubled_connection_rows'"
-    if database.execute(kept).fetchall() != [(0,)]:
+    if _is_kept(database):
         return
     ((unanswered, long, refused, unheard, odd),) = database.execute(_THERE).fetchall()
     there = {
@@ -57,3 +64,46 @@ def keep_harm(database: "duckdb.DuckDBPyConnection") -> None:
         if name in ("troubled_call", "troubled_connection"):
             database.execute(f"create or replace temp table {name}_rows as from {name}")
             database.execute(f"create or replace temp view {name} as from {name}_rows")
+
+
+def _is_kept(database: "duckdb.DuckDBPyConnection") -> bool:
+    kept = "select count(*) from duckdb_tables() where table_name = 'troubled_connection_rows'"
+    return database.execute(kept).fetchall() != [(0,)]
+
+
+class FoundHarm:
+    """What calls and connections suffered, of a database whose findings were asked, with all of them."""
+
+    def __init__(self, database: "duckdb.DuckDBPyConnection", findings: "Sequence[Finding]") -> None:
+        self._database = database
+        self.tables: tuple[str, ...] = ()
+        """Tables with rows that were harmed."""
+        if any(each.severity != "info" for each in findings):
+            keep_harm(database)
+        if _is_kept(database):
+            self.tables = tuple(name for name in KEYS if self._keep(name))
+
+    def codes(self, table: str, keys: Numbers) -> Numbers:
+        """The code of each row with these numbers, or NONE; see kwsniff/tables/harm.py."""
+        if not len(keys) or table not in self.tables:
+            return np.full(len(keys), NONE, np.int8)
+        within = f"from harm_of_{table} where key between $first and $last order by key"
+        bounds = {"first": int(keys.min()), "last": int(keys.max())}
+        return find_codes(keys, *self._fetch(within, bounds))
+
+    def all_of(self, table: str) -> tuple[Numbers, Numbers]:
+        """The numbers of harmed rows, in order, and their codes."""
+        return self._fetch(f"from harm_of_{table} order by key")
+
+    def _fetch(self, query: str, values: Mapping[str, int] | None = None) -> tuple[Numbers, Numbers]:
+        found = self._database.execute(query, values).fetchnumpy()
+        key, code = (np.ma.filled(found[name], NONE) for name in ("key", "code"))
+        return key.astype(np.int64), code.astype(np.int8)
+
+    def _keep(self, table: str) -> bool:
+        """A table of harmed rows, in order: DuckDB then looks into few blocks of it for rows of one group."""
+        made = f"create or replace temp table harm_of_{table} as select {KEYS[table]} as key, "
+        code = "(list_position($words::varchar[], harm) - 1)::tinyint as code "
+        harmed = f"from {_OF_TABLES[table]} where harm is not null order by key"
+        self._database.execute(made + code + harmed, {"words": [*WORDS[table]]})
+        return bool(self._database.execute(f"from harm_of_{table} limit 1").fetchall())

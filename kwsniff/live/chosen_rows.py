@@ -26,6 +26,7 @@ class ChosenRows:
         last packet."""
         if "before" in filter_.relative_kinds:
             raise UsageError("the last packet is not known in advance; count from the first: +30s")
+        filter_.check_passing()
         self._filter = filter_
         self._begun = begun
         self._is_resolved = False

@@ -27,6 +27,7 @@ from kwsniff.findings.finding_rows import rows_of
 from kwsniff.findings.views import FOUND
 from kwsniff.live.batches import Batches, one_batch
 from kwsniff.tables.folder import MANIFEST, Folder, translate_errors
+from kwsniff.tables.harm import KEYS, HeldHarm, fill
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import new_run_id
 from kwsniff.tables.schema import TABLES
@@ -77,6 +78,8 @@ class RollingTables:
         """Returns names for topic ids in rows."""
         self.findings: Callable[[], tuple[Sequence[Finding], Sequence[pa.RecordBatch]]] = lambda: ((), ())
         """Returns the findings since the last call and rows of `finding_calls`; called when files close."""
+        self.harm: Callable[[], HeldHarm] = lambda: HeldHarm(1)
+        """Returns what calls and connections suffered, as far as it is known; called when files close."""
         self._stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}Z"
         self._number = 0
         self._named: set[str] = set()
@@ -147,6 +150,7 @@ class RollingTables:
             for table, change in changes.items():
                 files.rewrite(table, change)
             files.close()
+            self._write_harm(files)
         self._files = None
         named = {table: self._name(table) for table in self._tables if table in wanted}
         self._folder.commit(named.values())
@@ -157,6 +161,13 @@ class RollingTables:
         self.closed += [self.directory / name for name in named.values()]
         self._written.clear()
         self._shown.clear()
+
+    def _write_harm(self, files: TableFiles) -> None:
+        """Rewrites files with harmed rows. What is found later is not in them."""
+        harm = self.harm()
+        for table in KEYS:
+            if table in self._written and harm.is_in(table, self._folder.new / self._name(table)):
+                files.rewrite(table, fill(table, harm), coded=True)
 
     def _name(self, table: str) -> str:
         return f"{table}/{self._stamp}-{self._number + 1:06}.parquet"

@@ -11,7 +11,7 @@ it takes.
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -24,6 +24,7 @@ from kwsniff.errors import KwsniffError
 from kwsniff.findings.evaluate import TOTAL, evaluate
 from kwsniff.findings.finding import Finding
 from kwsniff.findings.finding_calls import Entries, calls_batch, list_entries, queries_for
+from kwsniff.findings.harm import FoundHarm
 from kwsniff.findings.prefilter.figures import COUNTED, Figures
 from kwsniff.findings.rule import load_rules
 from kwsniff.findings.views import READ, columns_named, open_tables
@@ -31,6 +32,8 @@ from kwsniff.limits import Limits
 from kwsniff.live.batches import Batches, one_batch
 from kwsniff.live.snapshot import Picture
 from kwsniff.memory import memory_left, release_memory, resident_bytes
+from kwsniff.tables.arrays import whole_numbers
+from kwsniff.tables.harm import KEYS, HeldHarm, keys_of
 
 WINDOW_S: Final = 60.0
 EVERY_S: Final = 3.0
@@ -127,6 +130,7 @@ class Watch:
         self._most_rows = most_rows
         self._memory = memory
         self._noted: dict[tuple[str, str], _Noted] = {}
+        self._harm = HeldHarm(MOST_NOTED_CALLS)
         self._written = 0
         self._seconds = seconds
         self._every = every
@@ -186,6 +190,12 @@ class Watch:
                 batches.append(calls_batch(np.concatenate([numbers, each.calls], axis=1)))
         return findings, batches
 
+    def pop_harm(self) -> HeldHarm:
+        """What calls and connections suffered, as far as it was found since the last call."""
+        with self._turn:
+            harm, self._harm = self._harm, HeldHarm(MOST_NOTED_CALLS)
+        return harm
+
     def look(self, picture: Picture | None) -> None:
         """Makes the thread evaluate the current window."""
         with self._turn:
@@ -238,6 +248,8 @@ class Watch:
                 figures.add(name, batch)
         rules = figures.worth_asking()
         if not rules:
+            keyed = {name: pa.Table.from_batches([one_batch(parts[name])]) for name in KEYS if name in parts}
+            self._note_harm(keyed, unfinished, None)
             return [], _NO_CALLS
         tables = {name: _with_plain_lists(one_batch(each)) for name, each in parts.items()}
         room = f"{memory_left(self._memory) // _MB}MB"
@@ -245,8 +257,24 @@ class Watch:
         with open_tables(tables, queries, room) as database:
             found = evaluate(database, rules=rules, total=figures.total_ns())
             calls = [*list_entries(database, found)]
+            self._note_harm(tables, unfinished, FoundHarm(database, found))
             self._fitting(steps, resident_bytes())
         return found, np.concatenate(calls) if calls else _NO_CALLS
+
+    def _note_harm(self, tables: Mapping[str, pa.Table], unfinished: Batches, harm: FoundHarm | None) -> None:
+        """That of rows which are final: what becomes of unfinished calls and connections shows later."""
+        for table in KEYS.keys() & tables.keys():
+            rows = keys_of(table, tables[table])
+            if table in unfinished:
+                left = whole_numbers(unfinished[table].column(KEYS[table]), null=-1)
+                rows = rows[~np.isin(rows, left)]
+            keys, codes = rows[:0], rows[:0].astype(np.int8)
+            if harm and table in harm.tables:
+                keys, codes = harm.all_of(table)
+                final = np.isin(keys, rows)
+                keys, codes = keys[final], codes[final]
+            with self._turn:
+                self._harm.judge(table, rows, keys, codes)
 
     def _fitting(self, steps: Sequence[_Step], taken: int) -> Sequence[_Step]:
         """All steps, or only the newer ones if the process is too large; from then on, only that many are

@@ -5,6 +5,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from kwsniff.findings.context import describe_checks
 from kwsniff.findings.finding import Finding
+from kwsniff.report.account import make_account
 from kwsniff.report.digest import make_digest
 from kwsniff.report.errors import make_errors
 from kwsniff.report.lag import make_lag
@@ -33,14 +34,16 @@ def write_report(
     *,
     basis: Mapping[str, Any],
     not_seen: Sequence[str],
+    accounts: Mapping[str, Any] | None = None,
     capture: str | None = None,
     upgrade: tuple[str, Sequence[Mapping[str, Any]]] | None = None,
     zone: Zone = UTC_ZONE,
 ) -> None:
     """Writes the page of `findings` and of the tables that `database` shows.
 
-    `basis` and `not_seen` come from findings/context.py; `capture`: the captures as commands name them, None
-    for tables; `upgrade`: a release and the rows of its verdicts, if any; `zone`: the time zone of the page.
+    `basis` and `not_seen` come from findings/context.py, `accounts` from findings/finding_calls.py;
+    `capture`: the captures as commands name them, None for tables; `upgrade`: a release and the rows of its
+    verdicts, if any; `zone`: the time zone of the page.
     """
     span = find_span(database, zone)
     commands = find_commands(database, capture)
@@ -54,6 +57,8 @@ def write_report(
         make_lag(database, span),
         make_topology(database),
     ]
+    if account := make_account(accounts or {}):
+        sections.insert(1, account)
     if upgrade is not None:
         sections.append(make_upgrade(*upgrade))
     write_page(

@@ -127,4 +127,4 @@ def _name_part(task: tuple[Part, Mapping[str, str]], *, root: Place, staging: Pl
                 table: pa.Table = change(file.read_row_group(group))
                 writer.write_table(table.cast(schema))
         size = target.tell()
-    return replace(part, path=str(path), size=size, ids=part.ids - names.keys())
+    return replace(part, path=str(path), size=size, ids=part.ids.difference(names))

@@ -18,7 +18,6 @@ from kwsniff.analysis.capture_points import CapturePoints
 from kwsniff.analysis.duplicate_captures import note_copies
 from kwsniff.analysis.duplicate_rows import move_repeated
 from kwsniff.errors import UsageError
-from kwsniff.findings.finding_calls import TABLE
 from kwsniff.findings.views import with_sources
 from kwsniff.layout.catalog import named_layouts
 from kwsniff.limits import Limits
@@ -270,7 +269,8 @@ class _Run:
         if figures:
             figures.add_twins(len(twins.found))
             figures.name_topics(topics)
-            parts += write_findings(folder, parts, figures, run_id=work.run_id, calls=TABLE in work.tables)
+            found, judged = write_findings(self.spark, work, parts, figures)
+            parts = [*(judged.get(part, part) for part in parts), *found]
         return parts
 
     def _decode(self, work: Work) -> list[Decoded]:

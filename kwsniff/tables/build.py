@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from kwsniff.tables.arrays import bits, texts
 from kwsniff.tables.column import Column
+from kwsniff.tables.enums import DERIVED_ENUMS
 from kwsniff.tables.schema import INNER, TABLES, coded_schema
 
 if TYPE_CHECKING:
@@ -47,8 +48,10 @@ class Builder:
         for column in (TABLES | INNER)[table].own:
             if column.derived_from:
                 arrays[column.name] = self._derive(column, arrays[column.derived_from])
-            else:
+            elif column.delivered:
                 arrays[column.name] = self._array(next(given))
+            else:
+                arrays[column.name] = make_nulls(column, len(next(iter(arrays.values()))))
         if "error_message" in arrays:
             arrays["error_message"] = self._without_values(arrays["error_message"])
         return pa.RecordBatch.from_arrays(list(arrays.values()), schema=self._schemas[table])
@@ -101,6 +104,10 @@ class PartBuilder(Builder):
                 if column.name in names:
                     arrays[column.name] = self._derive(column, arrays[column.derived_from])
                 continue
+            if not column.delivered:
+                if column.name in names:
+                    arrays[column.name] = make_nulls(column, len(next(iter(arrays.values()))))
+                continue
             data = next(given)
             if column.name in names or column.name in sources:
                 arrays[column.name] = self._array(data)
@@ -127,6 +134,12 @@ def _binaries(rows: int, nulls: int, mask: pa.Buffer | None, buffers: Sequence[A
     return pa.DictionaryArray.from_arrays(
         codes, pa.Array.from_buffers(pa.binary(), num_entries, entries, 0), safe=False
     )
+
+
+def make_nulls(column: Column, rows: int) -> pa.DictionaryArray:
+    """A closed list's column without values, for rows whose findings are not known."""
+    words = texts(DERIVED_ENUMS[column.enum or ""])
+    return pa.DictionaryArray.from_arrays(pa.nulls(rows, pa.int8()), words, safe=False)
 
 
 def _numbers(array: pa.Array) -> "np.ndarray[Any, np.dtype[np.uint16]]":

@@ -19,6 +19,7 @@ from kwsniff.tables.columns import (
     CORRELATION_ID,
     ERROR_NAME,
     GROUP_ID,
+    HARM,
     NO_RESPONSE,
     NOT_NAMED,
     PRINCIPAL,
@@ -255,5 +256,6 @@ API_CALLS = TableSchema(
             null=NOT_NAMED,
         ),
         _text("rack_id", "Rack of the client (KIP-392).", "rack_id of the request"),
+        HARM,
     ),
 )

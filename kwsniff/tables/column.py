@@ -27,6 +27,7 @@ class Column:
 
     ``null``: the meaning of a null; None if the column is never null. ``enum``: name of the closed list of a
     string. ``source``: the bytes of the capture that the value comes from, or its computation.
+    ``judged``: null until the findings of a run are known.
     ``statistics``: parquet keeps minimum and maximum. Only for usual filter columns, because it takes time.
     """
 
@@ -38,7 +39,13 @@ class Column:
     null: str | None = None
     enum: str | None = None
     derived_from: str | None = None
+    judged: bool = False
     statistics: bool = False
+
+    @property
+    def delivered(self) -> bool:
+        """Whether the core has values for it, in tables that the core fills."""
+        return not (self.derived_from or self.judged)
 
     @property
     def required(self) -> bool:

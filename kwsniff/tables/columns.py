@@ -104,6 +104,15 @@ SOFTWARE_VERSION = replace(
     doc="Version of the client library.",
     source="ApiVersions request of the connection, client_software_version",
 )
+HARM = Column(
+    name="harm",
+    type="string",
+    doc="What the call suffered: [account](../findings.md#account).",
+    source="the findings of the run",
+    null="fine or routine, or no findings",
+    enum="call_harm",
+    judged=True,
+)
 GROUP_ID = Column(
     name="group_id",
     type="string",

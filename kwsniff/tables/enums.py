@@ -277,6 +277,20 @@ _DERIVED: Final[Mapping[str, Mapping[str, str]]] = {
         "metadata_change": "the existing members joined again: their subscription, or the topics, changed",
         "unknown": "the capture does not show the reason",
     },
+    "call_harm": {
+        "refused": "an error that did not pass",
+        "unanswered": "no response for 5 s, passed over, or closed by the broker",
+        "gave_up": "closed by the client after 5 s",
+        "incomplete": "a reset cut the request off",
+        "late": "1 s or more, and 20 times the median of its kind",
+    },
+    "connection_harm": {
+        "not_opened": "the handshake got no answer, or was refused",
+        "opened_late": "SYNs were sent again",
+        "handshake_failed": "the TLS handshake did not complete",
+        "ended_early": "the broker closed it before any call",
+        "reset": "a reset during work",
+    },
     "severity": {
         "problem": "causes harm now",
         "warning": "waste or a risk",

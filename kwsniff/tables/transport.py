@@ -13,6 +13,7 @@ from kwsniff.tables.columns import (
     CLIENT_ID,
     CLIENT_PORT,
     CONNECTION_ID,
+    HARM,
     PRINCIPAL,
     SASL_MECHANISM,
     SOFTWARE_NAME,
@@ -274,6 +275,11 @@ CONNECTIONS = TableSchema(
             for side in ("client", "broker")
         ),
         *EVIDENCE,
+        replace(
+            HARM,
+            doc="What the connection suffered: [account](../findings.md#account).",
+            enum="connection_harm",
+        ),
     ),
 )
 

@@ -32,8 +32,8 @@ FILLED = (*CORE_TABLES, *INNER)
 
 
 def core_columns(table: str) -> list[Column]:
-    """Those that the core fills: without what is derived from others, and without the run."""
-    return [column for column in (TABLES | INNER)[table].own if not column.derived_from]
+    """Those that the core fills: without what is derived from others, what findings say, and the run."""
+    return [column for column in (TABLES | INNER)[table].own if column.delivered]
 
 
 def declared_pxd() -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -27,6 +28,7 @@ from kwsniff.live.session import Session
 from kwsniff.live.watch import MOST_HELD, Watch
 from kwsniff.live.window import Window
 from kwsniff.memory import foreign_bytes
+from kwsniff.tables.harm import HeldHarm
 from kwsniff.tables.schema import TABLES
 
 from .running import PATIENCE_S, ROOT, FileSource
@@ -244,6 +246,77 @@ def test_findings_are_written_along(tmp_path: Path) -> None:
     (written,) = (tmp_path / "finding_calls").iterdir()
     columns = ["finding_id", "call_id", "connection_id"]
     assert pq.read_table(written).select(columns).equals(whole.finding_calls.select(columns))
+
+
+HARMED = (("api_calls", "call_id"), ("connections", "connection_id"))
+
+
+def _harm_in(rows: pa.Table, key: str) -> dict[int, str]:
+    harm = dict(zip(rows[key].to_pylist(), rows["harm"].to_pylist(), strict=True))
+    return {number: word for number, word in harm.items() if word is not None}
+
+
+@pytest.mark.parametrize("capture", ["not_authorized", "connection_limit"])
+def test_files_say_what_calls_and_connections_suffered(capture: str, tmp_path: Path) -> None:
+    """As `analyze` does, which has all rows at once."""
+    path = INCIDENTS / capture / "broker.pcap"
+    whole = kwsniff.analyze(path)
+    with (
+        Session(FileSource(path, pieces=64), tables=READ) as session,
+        Watch(session.develop, most_rows=ROWS, every=0) as watch,
+        RollingTables(tmp_path, tuple(TABLES)) as files,
+    ):
+        files.findings, files.harm = watch.pop_findings, watch.pop_harm
+        while not session.wait(0.005):
+            batches, picture = session.take_with_picture()
+            files.write(batches)
+            watch.add(batches)
+            if watch.is_due:
+                watch.look(picture)
+        batches = session.finish()
+        files.write(batches)
+        watch.add(batches)
+        watch.conclude()
+        files.finish()
+    for table, key in HARMED:
+        expected = _harm_in(whole.table(table), key)
+        assert _harm_in(pa.concat_tables(map(pq.read_table, (tmp_path / table).iterdir())), key) == expected
+    assert _harm_in(whole.api_calls, "call_id") or _harm_in(whole.connections, "connection_id")
+
+
+def test_a_file_that_is_closed_stays_as_it_is(tmp_path: Path) -> None:
+    """What is found later is in no file: a file never changes once it has its name."""
+    path = INCIDENTS / "not_authorized" / "broker.pcap"
+    with (
+        Session(FileSource(path), tables=READ) as session,
+        Watch(session.develop, most_rows=ROWS) as watch,
+        RollingTables(tmp_path, tuple(TABLES)) as files,
+    ):
+        files.findings, files.harm = watch.pop_findings, watch.pop_harm
+        session.wait(PATIENCE_S)
+        batches = session.finish()
+        files.write(batches)
+        files.close_files()
+        (closed,) = (tmp_path / "api_calls").iterdir()
+        before = closed.read_bytes()
+        watch.add(batches)
+        watch.conclude()
+        files.finish()
+    assert closed.read_bytes() == before
+    assert _harm_in(pq.read_table(closed), "call_id") == {}
+    assert _harm_in(kwsniff.analyze(path).api_calls, "call_id") != {}
+
+
+def test_harm_that_a_later_look_does_not_find_is_taken_back() -> None:
+    harm = HeldHarm(3)
+    rows, none = np.array([1, 2, 3]), np.array([], np.int8)
+    harm.judge("api_calls", rows, np.array([1, 3]), np.array([0, 2], np.int8))
+    harm.judge("api_calls", np.array([3, 4]), np.array([4]), np.array([1], np.int8))
+    assert harm.codes("api_calls", np.array([4, 3, 2, 1])).tolist() == [1, -1, -1, 0]
+    harm.judge("api_calls", np.array([1, 4]), rows[:0], none)
+    assert harm.codes("api_calls", np.array([1, 4])).tolist() == [-1, -1]
+    harm.judge("api_calls", rows, np.array([1, 2, 3, 5]), np.zeros(4, np.int8))
+    assert harm.codes("api_calls", np.array([1, 5])).tolist() == [-1, 0]  # three at most: the newest
 
 
 def test_what_takes_too_much_memory_is_looked_for_in_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import kwsniff
+from kwsniff.tables.harm import COLUMN, KEYS
 from kwsniff.tables.schema import TABLES, arrow_schema
 from tests.tables.runs import of_any_run
 
@@ -51,7 +52,10 @@ def analyzed_once(path: Path) -> Rows:
 
 def followed(*paths: Path, **options: Any) -> Rows:
     """The same, as a stream gives it: findings are of a whole folder, and made when somebody asks."""
-    return {**analyzed(*paths, **options), "findings": [], "finding_calls": []}
+    rows = {**analyzed(*paths, **options), "findings": [], "finding_calls": []}
+    for name in KEYS:
+        rows[name] = sorted(({**row, COLUMN: None} for row in rows[name]), key=repr)
+    return rows
 
 
 def in_order(table: pa.Table, without: Sequence[str]) -> list[dict[str, Any]]:

@@ -260,7 +260,8 @@ def test_a_file_that_is_not_what_was_written_is_not_published(
     monkeypatch.setattr(Place, "copy", half)
     with pytest.raises(OutputError, match=r"has \d+ bytes in place of \d+; nothing was published"):
         run(OTHER, output, ("api_calls",))
-    assert named(output)["api_calls"] == analyzed_once(ONE)["api_calls"]
+    # without the table of findings nobody looked for harm
+    assert named(output)["api_calls"] == [{**row, "harm": None} for row in analyzed_once(ONE)["api_calls"]]
 
 
 @pytest.mark.slow

@@ -39,7 +39,9 @@ def quick(monkeypatch: pytest.MonkeyPatch, in_process: None) -> None:
 
 def run(capture: Path, output: Path, form: str, mode: str = "overwrite") -> Any:
     spark: Any = object()
-    return run_pipeline(capture, output, spark=spark, tables=SHOWN, num_buckets=2, form=form, mode=mode)
+    return run_pipeline(
+        capture, output, spark=spark, tables=(*SHOWN, "findings"), num_buckets=2, form=form, mode=mode
+    )
 
 
 def read(output: Path, form: str, table: str, version: int | None = None) -> pa.Table:

@@ -207,6 +207,7 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
             run.files = files if args.output is not None else None
             if run.files and watch:
                 run.files.findings = watch.pop_findings
+                run.files.harm = watch.pop_harm
             run.metrics = metrics
             if "connections" in tables:
                 run.ports = AskedPorts(wishes.ports)

@@ -1,0 +1,174 @@
+"""The column `harm` of calls and connections says what the account counts."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import kwsniff
+from kwsniff.errors import OutputError, UsageError
+from kwsniff.tables.enums import WORDS
+from kwsniff.tables.harm import KEYS
+from tests.findings.account import CAPTURES, read_account
+from tests.findings.conftest import TablesOf
+from tests.findings.measured import Recording, recordings
+
+REFUSED = CAPTURES / "incidents" / "not_authorized" / "broker.pcap"
+RESET = CAPTURES / "killed_broker" / "capture.pcap"
+
+SUMS = """
+with explains as (
+    select finding_id from '{folder}/findings.parquet' where severity <> 'info' and finding <> 'unexplained'
+),
+explained as (
+    select distinct {key} from '{folder}/finding_calls.parquet' semi join explains using (finding_id)
+    where (call_id is null) = {is_connection}
+)
+select count(*) as all_rows, count(e.{key}) as explained,
+    count(*) filter (harm is not null and e.{key} is null) as unexplained
+from '{folder}/{table}.parquet' t left join explained e using ({key})
+where connection_id not in (
+    select connection_id from '{folder}/connections.parquet' where twin_of is not null)
+"""
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("recording", recordings(), ids=lambda each: f"{each.name}-{each.place}")
+def test_sql_over_the_column_gives_the_account(recording: Recording, tables_of: TablesOf) -> None:
+    """calls = fine + routine + explained + unexplained; the two first are the rest."""
+    folder = tables_of(recording.path)
+    account = read_account(folder)
+    for table, key, told in (
+        ("api_calls", "call_id", account.calls),
+        ("connections", "connection_id", account.connections),
+    ):
+        is_connection = str(table == "connections").lower()
+        query = SUMS.format(folder=folder, table=table, key=key, is_connection=is_connection)
+        ((rows, explained, unexplained),) = duckdb.execute(query).fetchall()
+        assert rows == told[table.removeprefix("api_")]
+        assert explained == sum(told["explained"].values())
+        assert unexplained == told["unexplained"]
+        assert rows - explained - unexplained == told["fine"] + sum(told["routine"].values())
+
+
+def _harm(rows: pa.Table, table: str) -> Mapping[int, str]:
+    pairs = zip(rows[KEYS[table]].to_pylist(), rows["harm"].to_pylist(), strict=True)
+    return {number: word for number, word in pairs if word is not None}
+
+
+def test_the_column_names_what_happened(tables_of: TablesOf) -> None:
+    """The broker was killed while one Produce waited (captures/killed_broker/about.toml)."""
+    folder = tables_of(RESET)
+    calls = pq.read_table(folder / "api_calls.parquet")
+    ((number, word),) = _harm(calls, "api_calls").items()
+    (call,) = [row for row in calls.to_pylist() if row["call_id"] == number]
+    assert (call["api_name"], call["status"], word) == ("Produce", "unanswered", "unanswered")
+    connections = _harm(pq.read_table(folder / "connections.parquet"), "connections")
+    assert connections == {call["connection_id"]: "reset"}
+
+
+@pytest.mark.parametrize("capture", [REFUSED, RESET], ids=["refused", "reset"])
+def test_tables_in_memory_have_the_same_words(capture: Path, tables_of: TablesOf) -> None:
+    folder, found = tables_of(capture), kwsniff.analyze(capture)
+    opened = kwsniff.open(folder)
+    for table in KEYS:
+        assert _harm(found.table(table), table) == _harm(opened.table(table), table)
+        assert found.table(table).schema.equals(pq.read_table(folder / f"{table}.parquet").schema)
+    assert _harm(found.api_calls, "api_calls")
+
+
+def test_all_words_are_those_of_the_list(tables_of: TablesOf) -> None:
+    for table, words in (("api_calls", "call_harm"), ("connections", "connection_harm")):
+        told = pq.read_table(tables_of(REFUSED) / f"{table}.parquet")["harm"].drop_null().to_pylist()
+        assert set(told) <= set(WORDS[words])
+
+
+def test_only_the_column_differs_from_a_run_without_findings(tmp_path: Path) -> None:
+    """Row groups, their order, encodings and metadata stay as they were written at first."""
+    kwsniff.analyze(REFUSED, output=tmp_path / "all", run_id="one")
+    kwsniff.analyze(REFUSED, output=tmp_path / "some", run_id="one", tables=[*KEYS])
+    for table in KEYS:
+        both = [tmp_path / name / f"{table}.parquet" for name in ("all", "some")]
+        judged, plain = (pq.ParquetFile(path) for path in both)
+        assert plain.read()["harm"].null_count == plain.metadata.num_rows
+        assert judged.read().drop_columns("harm").equals(plain.read().drop_columns("harm"))
+        assert judged.schema_arrow.equals(plain.schema_arrow, check_metadata=True)
+        assert _shape(judged) == _shape(plain)
+
+
+def _shape(file: pq.ParquetFile) -> list[Any]:
+    groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
+    columns = [
+        (column.path_in_schema, column.compression, column.encodings, column.is_stats_set)
+        for group in groups
+        for column in (group.column(place) for place in range(group.num_columns))
+        if column.path_in_schema != "harm"
+    ]
+    return [[group.num_rows for group in groups], columns]
+
+
+def test_of_chosen_calls_nobody_looked_for_findings(tmp_path: Path) -> None:
+    kwsniff.analyze(REFUSED, output=tmp_path, where="api_name = 'Metadata'")
+    assert _harm(pq.read_table(tmp_path / "api_calls.parquet"), "api_calls") == {}
+
+
+def test_a_filter_by_harm_chooses_the_calls_that_were_harmed(tables_of: TablesOf, tmp_path: Path) -> None:
+    expected = _harm(pq.read_table(tables_of(REFUSED) / "api_calls.parquet"), "api_calls")
+    chosen = kwsniff.analyze(REFUSED, where="harm = 'refused'").api_calls
+    assert set(chosen["call_id"].to_pylist()) == set(expected)
+    stored = kwsniff.open(tables_of(REFUSED), where="harm is not null").api_calls
+    assert _harm(stored, "api_calls") == expected
+    with pytest.raises(UsageError, match="harm is known once all calls have passed"):
+        kwsniff.sniff("lo", where="harm is not null")
+    with pytest.raises(UsageError, match="unknown harm 'refusd'"):
+        kwsniff.analyze(REFUSED, where="harm = 'refusd'")
+
+
+def test_a_folder_of_before_has_no_harm(tables_of: TablesOf, tmp_path: Path) -> None:
+    for table in KEYS:
+        rows = pq.read_table(tables_of(REFUSED) / f"{table}.parquet")
+        pq.write_table(rows.drop_columns("harm"), tmp_path / f"{table}.parquet")
+    tables = kwsniff.open(tmp_path)
+    assert tables.api_calls["harm"].null_count == tables.api_calls.num_rows
+    assert read_account(tmp_path).calls["calls"] == tables.api_calls.num_rows
+
+
+def test_a_full_disk_leaves_the_tables_of_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kwsniff.analyze(RESET, output=tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("*.parquet")}
+
+    def full(*_: object) -> Any:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("kwsniff.tables.harm.with_codes", full)
+    with pytest.raises(OutputError, match="No space left on device"):
+        kwsniff.analyze(REFUSED, output=tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.parquet")} == before
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
+
+
+def test_a_run_that_is_killed_while_it_fills_the_column_leaves_the_tables_of_before(tmp_path: Path) -> None:
+    kwsniff.analyze(RESET, output=tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("*.parquet")}
+    script = (
+        "import os, signal, sys, kwsniff, kwsniff.tables.harm as harm\n"
+        "harm.with_codes = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "kwsniff.analyze(sys.argv[1], output=sys.argv[2])"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(REFUSED), str(tmp_path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.parquet")} == before
+    kwsniff.analyze(REFUSED, output=tmp_path)
+    assert _harm(pq.read_table(tmp_path / "api_calls.parquet"), "api_calls")
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
