@@ -6,9 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from kwsniff.findings.evaluate import TOTAL, as_json, evaluate, plain_rows
-from kwsniff.findings.finding_calls import TABLE, list_calls, queries_for
-from kwsniff.findings.finding_rows import find_in_files, rows_of
 from kwsniff.findings.prefilter.figures import BATCH_ROWS, Figures
 from kwsniff.findings.views import READ, open_tables
 from kwsniff.tables.rows import batch_of
@@ -27,6 +24,13 @@ def write_findings(
     """
     if late:
         figures.distrust()
+    if not figures.worth_asking():
+        writer.write("findings", batch_of("findings", []))
+        return []
+    from kwsniff.findings.evaluate import as_json
+    from kwsniff.findings.finding_calls import TABLE
+    from kwsniff.findings.finding_rows import find_in_files, rows_of
+
     files = {name: [path] for name, path in writer.complete(READ).items()}
 
     def keep(batch: pa.RecordBatch) -> None:
@@ -41,6 +45,8 @@ def write_findings(
 
 def rows_as_json(findings: pa.Table) -> list[dict[str, Any]]:
     """Rows of the table of findings as JSON has them."""
+    from kwsniff.findings.evaluate import plain_rows
+
     rows = plain_rows(findings.drop_columns(["run_id"]))
     for row in rows:
         for name in ("first_time", "last_time"):
@@ -50,6 +56,10 @@ def rows_as_json(findings: pa.Table) -> list[dict[str, Any]]:
 
 def find_in_memory(table: Callable[[str], pa.Table], run_id: str) -> dict[str, pa.Table]:
     """The tables `findings` and `finding_calls` of tables in memory."""
+    from kwsniff.findings.evaluate import TOTAL, evaluate
+    from kwsniff.findings.finding_calls import TABLE, list_calls, queries_for
+    from kwsniff.findings.finding_rows import rows_of
+
     kept = {name: table(name) for name in READ}
     figures = Figures()
     for name, rows in kept.items():
