@@ -154,6 +154,8 @@ def _run_known(plan: "_Plan") -> Analysis:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
+    """What an analysis is asked for, checked."""
+
     found: Found
     output: str | os.PathLike[str] | None
     chosen: tuple[str, ...]

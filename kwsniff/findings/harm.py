@@ -5,7 +5,7 @@ Planning those views takes longer than a small capture has calls: one that canno
 
 from typing import TYPE_CHECKING, Final
 
-from kwsniff.findings.views import HARM, keep_small, statements_of
+from kwsniff.findings.views import HARM, add_views, keep_small, statements_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -49,6 +49,7 @@ def keep_harm(database: "duckdb.DuckDBPyConnection") -> None:
         "troubled_connection": odd or unanswered,
     }
     made = {name: text for name, text in statements_of(HARM[:-1]).items() if there.get(name, True)}
+    add_views(database, made.values())
     keep_small(database, made.values())
     for name in HARM[:-1]:
         empty = f"create temp view {name} as select {_EMPTY.get(name)} where false"

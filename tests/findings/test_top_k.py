@@ -7,7 +7,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from kwsniff.findings.evaluate import MOST_PROOFS
+from kwsniff.findings.rule import MOST_PROOFS
 from kwsniff.findings.prefilter.client_rates import Pace
 
 

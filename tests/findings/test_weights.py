@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kwsniff.findings.evaluate import MOST_PROOFS, conclude
+from kwsniff.findings.evaluate import conclude
 from kwsniff.findings.finding import Finding
 from kwsniff.findings.rule import Rule
 

@@ -12,7 +12,7 @@ import pytest
 import kwsniff
 from kwsniff.analysis.result import Analysis
 from kwsniff.cli.live.lines import interval_json
-from kwsniff.findings.context import SIDES
+from kwsniff.tables.error_codes import SIDES
 from kwsniff.live.metrics import Metrics
 from kwsniff.live.series import EDGES_S, MOST_SERIES
 from kwsniff.live.session import Progress
