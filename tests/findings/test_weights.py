@@ -10,7 +10,7 @@ import pytest
 
 from kwsniff.findings.evaluate import conclude
 from kwsniff.findings.finding import Finding
-from kwsniff.findings.rule import Rule
+from kwsniff.findings.rule import MOST_PROOFS, Rule
 
 PLAIN = Rule(
     name="plain",
