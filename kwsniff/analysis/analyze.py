@@ -4,26 +4,21 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kwsniff.analysis.capture_points import CapturePoints, Samples, find_places, join_samples, samples_of_each
 from kwsniff.analysis.chosen import chosen_tables, delivered_tables
 from kwsniff.analysis.duplicate_captures import note_copies
 from kwsniff.analysis.duplicate_rows import mark_late, move_repeated, twins_among, twins_anomalies
 from kwsniff.analysis.findings import write_findings
-from kwsniff.analysis.parallel import OneAnalyzerNeeded, SideBySide
-from kwsniff.analysis.parallelism import num_analyzers, rows_beside
+from kwsniff.analysis.parallelism import OneAnalyzerNeeded, num_analyzers, rows_beside
 from kwsniff.analysis.result import Analysis
 from kwsniff.analysis.rows import Rows
 from kwsniff.analysis.summary import Summary
 from kwsniff.analyzers import start_analyzer
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.errors import CaptureError, UsageError
-from kwsniff.filter.expression import Filter
-from kwsniff.filter.filtered_calls import resolve_captures
-from kwsniff.filter.parser import parse_filter
 from kwsniff.filter.rows_of_calls import Chosen
-from kwsniff.filter.stored_rows import choose_stored
 from kwsniff.findings.views import with_sources
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.limits import Limits
@@ -50,6 +45,10 @@ from kwsniff.tables.write import TableWriter
 from kwsniff.temporary import temporary_folder
 from kwsniff.timelines.duplicates.duplicate_connections import Twins
 
+if TYPE_CHECKING:
+    from kwsniff.analysis.parallel import SideBySide
+    from kwsniff.filter.expression import Filter
+
 _BYTES_OF_A_CANDIDATE = 2000  # 200,000 connections that may be twins of others have room in 400 MB
 
 Paths = Given | Sequence[Given]
@@ -70,7 +69,7 @@ def analyze(
     layouts: str | os.PathLike[str] | None = None,
     since: Time = None,
     until: Time = None,
-    where: str | Filter | None = None,
+    where: "str | Filter | None" = None,
     jobs: int | None = None,
 ) -> Analysis:
     """Reads captures (in the order of their first packets, as parts of one) and makes all tables of them.
@@ -89,7 +88,7 @@ def analyze(
     (nothing that can be read), OutputError (cannot be written), LayoutError, UsageError.
     """
     TimeRange(since, until)  # refuses what is none
-    filter_ = parse_filter(where) if isinstance(where, str) else where
+    filter_ = _parsed(where) if isinstance(where, str) else where
     with as_paths(paths) as names:
         found = find_in_order(names)
         plan = _Plan(
@@ -109,8 +108,17 @@ def analyze(
         return _run_beside(replace(plan, only=_choose(plan, filter_, jobs)) if filter_ else plan, jobs)
 
 
-def _choose(plan: "_Plan", filter_: Filter, jobs: int | None) -> Chosen:
+def _parsed(where: str) -> "Filter":
+    from kwsniff.filter.parser import parse_filter
+
+    return parse_filter(where)
+
+
+def _choose(plan: "_Plan", filter_: "Filter", jobs: int | None) -> Chosen:
     """The calls that a filter chooses, found by a first reading."""
+    from kwsniff.filter.filtered_calls import resolve_captures
+    from kwsniff.filter.stored_rows import choose_stored
+
     if plan.size is None:
         raise UsageError(
             "captures are read twice to choose calls, which standard input and pipes do not allow"
@@ -148,6 +156,8 @@ def _run_known(plan: "_Plan") -> Analysis:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
+    """What an analysis is asked for, checked."""
+
     found: Found
     output: str | os.PathLike[str] | None
     chosen: tuple[str, ...]
@@ -235,6 +245,8 @@ def _read_all(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -> C
 
 def _read_beside(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -> CapturePoints:
     """The same by several analyzers. Raises OneAnalyzerNeeded."""
+    from kwsniff.analysis.parallel import SideBySide
+
     analyzers = [_analyzer(plan, tables, (n, plan.num_analyzers)) for n in range(plan.num_analyzers)]
     with SideBySide(analyzers, tables, rows.take_turn, rows_beside(plan.bounds.memory)) as beside:
         places = _read(plan, found, beside, rows)
@@ -269,7 +281,7 @@ def _writer(
         yield writer
 
 
-def _account(summary: Summary, analyzer: Analyzer | SideBySide, found: Found) -> None:
+def _account(summary: Summary, analyzer: "Analyzer | SideBySide", found: Found) -> None:
     """Completes the rows of captures."""
     for number, row in enumerate(summary.captures):
         account(row, analyzer.accounting(number))
@@ -277,7 +289,7 @@ def _account(summary: Summary, analyzer: Analyzer | SideBySide, found: Found) ->
     summary.unread += found.unread
 
 
-def _read(plan: _Plan, found: Found, analyzer: Analyzer | SideBySide, rows: Rows) -> CapturePoints:
+def _read(plan: _Plan, found: Found, analyzer: "Analyzer | SideBySide", rows: Rows) -> CapturePoints:
     """The places of the captures: those that are known, or that reading them shows."""
     names, times = found.captures, TimeRange(plan.since, plan.until)
     total = size_of(names)
@@ -324,7 +336,7 @@ def _shift(progress: Progress | None, before: int, total: int | None) -> Callabl
 
 def _feed(
     capture: CaptureFile,
-    analyzer: Analyzer | SideBySide,
+    analyzer: "Analyzer | SideBySide",
     rows: Rows,
     place: int,
     show: Callable[[CaptureFile], None],

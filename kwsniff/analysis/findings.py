@@ -2,14 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kwsniff.findings.evaluate import TOTAL, as_json, evaluate, plain_rows
-from kwsniff.findings.finding_calls import TABLE, list_calls, queries_for
-from kwsniff.findings.finding_rows import find_in_files, rows_of
-from kwsniff.findings.harm import FoundHarm
 from kwsniff.findings.prefilter.figures import BATCH_ROWS, Figures
 from kwsniff.findings.views import READ, open_tables
 from kwsniff.tables.harm import KEYS, fill
@@ -17,6 +13,9 @@ from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import add_run_id
 from kwsniff.tables.schema import TABLES, arrow_schema, stored_schema
 from kwsniff.tables.write import TableWriter
+
+if TYPE_CHECKING:
+    from kwsniff.findings.harm import FoundHarm
 
 
 def write_findings(
@@ -29,13 +28,20 @@ def write_findings(
     """
     if late:
         figures.distrust()
+    if not figures.worth_asking():
+        writer.write("findings", batch_of("findings", []))
+        return []
+    from kwsniff.findings.evaluate import as_json
+    from kwsniff.findings.finding_calls import TABLE
+    from kwsniff.findings.finding_rows import find_in_files, rows_of
+
     files = {name: [path] for name, path in writer.complete(READ).items()}
 
     def keep(batch: pa.RecordBatch) -> None:
         rows[TABLE] += batch.num_rows
         writer.write(TABLE, batch)
 
-    def judge(harm: FoundHarm) -> None:
+    def judge(harm: "FoundHarm") -> None:
         for table in harm.tables:
             writer.rewrite(table, fill(table, harm), coded=True)
 
@@ -47,6 +53,8 @@ def write_findings(
 
 def rows_as_json(findings: pa.Table) -> list[dict[str, Any]]:
     """Rows of the table of findings as JSON has them."""
+    from kwsniff.findings.evaluate import plain_rows
+
     rows = plain_rows(findings.drop_columns(["run_id"]))
     for row in rows:
         for name in ("first_time", "last_time"):
@@ -56,6 +64,11 @@ def rows_as_json(findings: pa.Table) -> list[dict[str, Any]]:
 
 def find_in_memory(table: Callable[[str], pa.Table], run_id: str) -> dict[str, pa.Table]:
     """The tables `findings` and `finding_calls` of tables in memory, and those that have `harm`, with it."""
+    from kwsniff.findings.evaluate import TOTAL, evaluate
+    from kwsniff.findings.finding_calls import TABLE, list_calls, queries_for
+    from kwsniff.findings.finding_rows import rows_of
+    from kwsniff.findings.harm import FoundHarm
+
     kept = {name: table(name) for name in READ}
     figures = Figures()
     for name, rows in kept.items():

@@ -16,6 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from kwsniff.analysis.parallelism import OneAnalyzerNeeded
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.declared import COLUMNS
 from kwsniff.sources.tls import Secrets
@@ -40,10 +41,6 @@ class Given(NamedTuple):
     shares: tuple[float, ...]
     topics: Mapping[str, tuple[str, int]]
     """As Analyzer.topics, where there are new ones."""
-
-
-class OneAnalyzerNeeded(Exception):
-    """Only one analyzer of all connections gives its rows: captures are to be read again by one."""
 
 
 class WatchedSecrets(Secrets):

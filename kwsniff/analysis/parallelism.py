@@ -5,7 +5,7 @@ One alone reads
 - what is opened with TLS secrets: sessions that are resumed and secrets that are tried are those of others;
 - with little memory, or with lower bounds of what connections keep together than usual: a burst
   may pass them.
-What only shows while captures are read is a OneAnalyzerNeeded (parallel.py), and they are read again.
+What only shows while captures are read is a OneAnalyzerNeeded, and they are read again.
 """
 
 import os
@@ -27,6 +27,10 @@ _TOGETHER: Final = ("reorder_bytes_total", "frame_kept_bytes_total", "in_flight_
 """Bounds over all connections,"""
 _AT_ONCE: Final = ("packet_bytes", "orphan_bytes", "request_context_bytes", "session_partitions")
 """and of bursts."""
+
+
+class OneAnalyzerNeeded(Exception):
+    """Only one analyzer of all connections gives its rows: captures are to be read again by one."""
 
 
 def num_analyzers(jobs: int | None, size: int | None, bounds: Limits, tls_keylog: KeyLog) -> int:

@@ -1,14 +1,13 @@
 """Where rows of captures go: counted, then to the writer or into memory."""
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from kwsniff.analysis.parallel import Taken
 from kwsniff.analysis.summary import Summary
+from kwsniff.analysis.worker import Worker
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.filter.rows_of_calls import Chosen
 from kwsniff.findings.prefilter.figures import Figures
@@ -29,6 +28,11 @@ from kwsniff.timelines.duplicates.duplicate_connections import Twins
 from kwsniff.timelines.metadata.late_topic_names import ShownIds
 from kwsniff.timelines.row_path import TOGETHER, Columns, RowPath, large_tables, public_rows
 from kwsniff.timelines.timelines import Timelines, without_twins
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    from kwsniff.analysis.parallel import Taken
 
 _TIMELINE_ROWS: Final = 4096
 _FEW_BYTES: Final = 4_000_000
@@ -70,9 +74,8 @@ class Rows:
         self._writer = writer
         self._memory = memory
         self._timelines = Timelines(catalog, memory)
-        self._thread = ThreadPoolExecutor(1, "kwsniff-tables")
-        self._under_way: Future[None] | None = None
-        self._pool = ThreadPoolExecutor(_WRITERS, "kwsniff-writing") if beside else None
+        self._worker = Worker("kwsniff-tables")
+        self._pool = _start_pool() if beside else None
         self._writing: dict[str, Future[None]] = {}
         self._few: dict[str, list[pa.RecordBatch]] = {}
 
@@ -80,7 +83,7 @@ class Rows:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._thread.shutdown(wait=True, cancel_futures=True)
+        self._worker.close()
         if self._pool:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
@@ -95,20 +98,18 @@ class Rows:
         keep_below(self._memory)
         # Tables without rows, too: the summary counts them.
         columns = {table: analyzer.take(table) for table in tables}
-        self._under_way = self._thread.submit(self._take_in, columns)
+        self._worker.submit(self._take_in, columns)
 
-    def take_turn(self, parts: Sequence[Taken], names: Names, last: bool) -> None:
+    def take_turn(self, parts: "Sequence[Taken]", names: Names, last: bool) -> None:
         """Takes what several analyzers gave of the same packets, those of each one behind the other. `names`:
         what was learned of topics by then. `last`: no more comes."""
         self.settle()
         keep_below(self._memory)
-        self._under_way = self._thread.submit(self._take_in_turn, parts, names, last)
+        self._worker.submit(self._take_in_turn, parts, names, last)
 
     def settle(self) -> None:
         """Waits until everything taken is where it belongs."""
-        if self._under_way:
-            self._under_way.result()
-            self._under_way = None
+        self._worker.settle()
 
     def finish(self) -> None:
         """Everything was taken: what is computed over all rows becomes rows, too."""
@@ -149,7 +150,7 @@ class Rows:
             self._writing[table].result()
         self._writing[table] = self._pool.submit(writer.write, table, batch)
 
-    def _take_in_turn(self, parts: Sequence[Taken], names: Names, last: bool) -> None:
+    def _take_in_turn(self, parts: "Sequence[Taken]", names: Names, last: bool) -> None:
         if not self._pool:
             raise AssertionError("rows of several analyzers come where they were not expected")
         tables = list(parts[0])
@@ -162,7 +163,7 @@ class Rows:
         self._take_batches({table: batches[table] for table in enough})
 
     def _merge(
-        self, parts: Sequence[Taken], names: Names, tables: Sequence[str]
+        self, parts: "Sequence[Taken]", names: Names, tables: Sequence[str]
     ) -> dict[str, pa.RecordBatch]:
         """Some tables of all parts, which are taken out of them: these need not be there twice."""
         given: list[dict[str, Part]] = []
@@ -215,3 +216,9 @@ class Rows:
         if calls is batch:
             rows = public_rows(table, rows)
         self.keep(table, self._twins.mark(rows) if self._twins and table == "connections" else rows)
+
+
+def _start_pool() -> "ThreadPoolExecutor":
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(_WRITERS, "kwsniff-writing")

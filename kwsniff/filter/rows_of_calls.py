@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.tables.arrays import Bits, whole_numbers
+from kwsniff.tables.arrays import Bits, distinct, whole_numbers
 from kwsniff.tables.compute import filter_rows
 
 TABLES_OF_CALLS: Final = (
@@ -24,8 +24,8 @@ class Chosen:
     """Calls of one run, by their numbers, and the numbers of their connections."""
 
     def __init__(self, calls: Iterable[int], connections: Iterable[int]) -> None:
-        self._calls = np.unique(np.fromiter(calls, np.int64))
-        self._connections = np.unique(np.fromiter((_NONE, *connections), np.int64))
+        self._calls = distinct(np.fromiter(calls, np.int64))
+        self._connections = distinct(np.fromiter((_NONE, *connections), np.int64))
 
     def select(self, table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that belong to them."""

@@ -78,4 +78,4 @@ def _names_of(catalog: Catalog, purpose: str) -> frozenset[str]:
 def add_purpose(database: "duckdb.DuckDBPyConnection", purpose: str) -> None:
     """Adds the macro of this name, which is null where the name of the API is."""
     listed = ", ".join(f"'{name}'" for name in sorted(names_of(purpose)))
-    database.execute(f"create temp macro {purpose}(api_name) as api_name in ({listed})")
+    database.execute(f"create or replace temp macro {purpose}(api_name) as api_name in ({listed})")

@@ -30,7 +30,8 @@ from kwsniff.findings.call_groups import (
     read_losses,
     read_proofs,
 )
-from kwsniff.findings.evaluate import MOST_PROOFS, fetch
+from kwsniff.findings.evaluate import fetch
+from kwsniff.findings.rule import MOST_PROOFS
 
 if TYPE_CHECKING:
     import duckdb

@@ -4,14 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.evaluate import fetch
 from kwsniff.findings.rule import LAST, load_gates
+from kwsniff.tables.error_codes import SIDES
 from kwsniff.texts import plural
 
 if TYPE_CHECKING:
     import duckdb
 
 _SHORT_SECONDS = 60
-SIDES = {"client": ("client_id", "client_address"), "broker": ("broker_address", "broker_port")}
-"""Columns of the side that receives errors, and of the side that sends them."""
 
 _BASIS = """
 select

@@ -15,7 +15,7 @@ from kwsniff.findings.command import write_command
 from kwsniff.findings.finding import Finding
 from kwsniff.findings.finding_calls import begin, explain
 from kwsniff.findings.harm import keep_harm
-from kwsniff.findings.rule import LAST, SEVERITIES, Rule, load_rules
+from kwsniff.findings.rule import LAST, MOST_PROOFS, SEVERITIES, Rule, load_rules
 from kwsniff.findings.views import keep_small
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 TOTAL = "select coalesce(sum(total_ns), 0)::bigint as total from timing"
 _DISK_FULL: Final = os.strerror(errno.ENOSPC)
 NOT_ASKED: Final = "findings_incomplete"
-MOST_PROOFS = 20
-"""Calls, or packets, that a finding names at most."""
 MOST_OF_ONE_RULE: Final = 100
 """Rows; what comes after is left out."""
 _PARTIES = ("client", "broker", "topic", "group_id")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kwsniff.findings.views import HARM, keep_small, statements_of
+from kwsniff.findings.views import HARM, add_views, keep_small, statements_of
 from kwsniff.tables.arrays import Numbers
 from kwsniff.tables.harm import KEYS, NONE, WORDS, find_codes
 
@@ -56,6 +56,7 @@ def keep_harm(database: "duckdb.DuckDBPyConnection") -> None:
         "troubled_connection": odd or unanswered,
     }
     made = {name: text for name, text in statements_of(HARM[:-1]).items() if there.get(name, True)}
+    add_views(database, made.values())
     keep_small(database, made.values())
     for name in HARM[:-1]:
         empty = f"create temp view {name} as select {_EMPTY.get(name)} where false"

@@ -37,6 +37,9 @@ GROUPS: Final = (
 LAST: Final = GROUPS[-1]
 """The folder of the rules that read what the others explain, in `finding_entry`."""
 
+MOST_PROOFS: Final = 20
+"""Calls, or packets, that a finding names at most."""
+
 UPGRADE: Final = "upgrade"
 """The folder of the rules that only `kwsniff upgrade` evaluates."""
 

@@ -103,7 +103,11 @@ def open_for(
     if not unnamed:
         views["unnamed"] = _NO_UNNAMED
         views["origin"] = _NO_ORIGINS
-    wanted, named = _named_in(queries, views)
+    asked = [*queries]
+    everything, named = _named_in(asked, views)
+    # Those of harm alone wait for `add_views`: most of them cannot have rows.
+    direct, _ = _named_in(asked, {name: views[name] for name in views if name not in HARM[:-1]})
+    wanted = direct | everything.intersection(READ)
     with temporary_folder() as folder, open_database(bare=True) as database:
         for name in named.intersection(known):
             _fill(database, name, known[name])
@@ -252,6 +256,15 @@ def _named_in(queries: Iterable[str], views: Mapping[str, str]) -> tuple[set[str
 def statements_of(names: Iterable[str]) -> Mapping[str, str]:
     """Name of a shared view -> the statement that makes it."""
     return {name: _views()[name] for name in names}
+
+
+def add_views(database: "duckdb.DuckDBPyConnection", queries: Iterable[str]) -> None:
+    """Makes the shared views that these queries need and that `open_for` left out."""
+    views = {name: text for name, text in _views().items() if name not in HARM}
+    needed, _ = _named_in(queries, views)
+    listed = "select view_name, false from duckdb_views() union select table_name, true from duckdb_tables()"
+    there = dict(database.execute(listed).fetchall())
+    _with_views(database, views, needed - there.keys(), kept=there.get("connection", False))
 
 
 def columns_named(queries: Iterable[str]) -> set[str]:

@@ -16,6 +16,8 @@ MOST_KEY, MOST_VERSION = 32767, 999
 
 @dataclass(slots=True)
 class _Head:
+    """The first line of a message."""
+
     section: Section
     name: str
     versions: tuple[int, ...]

@@ -20,6 +20,9 @@ from kwsniff.tables.columns import (
     moment,
 )
 
+SIDES = {"client": ("client_id", "client_address"), "broker": ("broker_address", "broker_port")}
+"""Columns of the side that receives errors, and of the side that sends them."""
+
 ERROR_CODES = TableSchema(
     name="error_codes",
     row="one nonzero error code of a response, at any depth",

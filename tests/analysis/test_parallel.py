@@ -13,8 +13,7 @@ import pytest
 
 import kwsniff
 from kwsniff.analysis import parallel, rows
-from kwsniff.analysis.parallel import OneAnalyzerNeeded
-from kwsniff.analysis.parallelism import num_analyzers
+from kwsniff.analysis.parallelism import OneAnalyzerNeeded, num_analyzers
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.layout.catalog import Catalog
 from kwsniff.limits import Limits

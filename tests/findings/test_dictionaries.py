@@ -8,12 +8,12 @@ import pytest
 
 from kwsniff.findings.prefilter.dictionaries import (
     as_bytes,
-    distinct,
     encode,
     flags_of,
     from_bytes,
     numbers_of,
 )
+from kwsniff.tables.arrays import distinct
 
 VALUES: list[bool | None] = [True, None, False, True, None, True, True, False, None, True, False]
 

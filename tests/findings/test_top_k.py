@@ -7,8 +7,8 @@ import random
 import pyarrow as pa
 import pytest
 
-from kwsniff.findings.evaluate import MOST_PROOFS
 from kwsniff.findings.prefilter.client_rates import Pace
+from kwsniff.findings.rule import MOST_PROOFS
 
 
 @pytest.mark.parametrize("keys", ["rising", "falling", "alike", "any"])

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kwsniff.findings.evaluate import MOST_PROOFS, conclude
+from kwsniff.findings.evaluate import conclude
 from kwsniff.findings.finding import Finding
-from kwsniff.findings.rule import Rule
+from kwsniff.findings.rule import MOST_PROOFS, Rule
 
 PLAIN = Rule(
     name="plain",

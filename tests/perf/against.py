@@ -21,8 +21,8 @@ from tests.perf.measure import Measured, process
 
 ROOT = Path(__file__).parents[2]
 Say = Callable[..., None]
-_START = "import sys; from kwsniff.cli.main import run; sys.exit(run())"
-"""What the installed command does."""
+_START = "import sys; from kwsniff.cli import main as each; sys.exit(getattr(each, 'main', each.run)())"
+"""What the installed command of each revision does: an early one has no `main`."""
 _WHERE = "import kwsniff, os; print(os.path.dirname(os.path.dirname(kwsniff.__file__)))"
 
 

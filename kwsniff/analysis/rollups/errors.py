@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.findings.context import SIDES
 from kwsniff.tables.arrays import whole_numbers
+from kwsniff.tables.error_codes import SIDES
 from kwsniff.tables.grouping import Groups
 
 MOST_KEYS: Final = 10_000

@@ -13,11 +13,11 @@ from kwsniff.findings.prefilter.dictionaries import (
     Numbers,
     as_bytes,
     codes_in,
-    distinct,
     encode,
     from_bytes,
     numbers_of,
 )
+from kwsniff.tables.arrays import distinct
 
 MOST_CLIENTS: Final = 10_000
 _MOST_MARKS: Final = 1 << 21

@@ -85,9 +85,3 @@ def as_bytes(values: Numbers) -> bytes:
 def from_bytes(data: bytes, rows: int = 1) -> Numbers:
     """The integers of `to_bytes` in the given number of rows; read-only."""
     return np.frombuffer(data, np.int64).reshape(rows, -1)
-
-
-def distinct(values: Numbers) -> Numbers:
-    """Distinct integers in order. numpy's unique loads numpy.ma first: a hundredth of a second."""
-    ordered = np.sort(values)
-    return ordered[np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))]

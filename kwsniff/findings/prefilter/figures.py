@@ -17,7 +17,6 @@ from kwsniff.findings.prefilter.dictionaries import (
     codes_in,
     column_in,
     count_of,
-    distinct,
     encode,
     flags_of,
     numbers_of,
@@ -26,7 +25,7 @@ from kwsniff.findings.prefilter.lags import Lags
 from kwsniff.findings.prefilter.partition_volumes import Plain, Volumes
 from kwsniff.findings.prefilter.standing_reads import StandingReads
 from kwsniff.findings.rule import Rule, load_gates, rules_behind
-from kwsniff.tables.arrays import is_short, texts
+from kwsniff.tables.arrays import distinct, is_short, texts
 from kwsniff.tables.schema import TABLES
 
 BATCH_ROWS: Final = 1 << 16

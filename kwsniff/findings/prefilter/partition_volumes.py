@@ -13,14 +13,13 @@ from kwsniff.findings.prefilter.dictionaries import (
     as_bytes,
     codes_in,
     column_in,
-    distinct,
     encode,
     from_bytes,
     numbers_of,
 )
 from kwsniff.findings.prefilter.top_k import TopK
 from kwsniff.findings.prefilter.topic_names import Shown
-from kwsniff.tables.arrays import valid_rows
+from kwsniff.tables.arrays import distinct, valid_rows
 from kwsniff.tables.compute import filter_rows
 
 MOST_PARTITIONS: Final = 100_000

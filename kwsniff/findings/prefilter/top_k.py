@@ -4,8 +4,8 @@ from typing import Final
 
 import numpy as np
 
-from kwsniff.findings.evaluate import MOST_PROOFS
 from kwsniff.findings.prefilter.dictionaries import Numbers, as_bytes, from_bytes
+from kwsniff.findings.rule import MOST_PROOFS
 
 _NEVER: Final = np.iinfo(np.int64).max
 

@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.findings.prefilter.dictionaries import distinct, encode, numbers_of
+from kwsniff.findings.prefilter.dictionaries import encode, numbers_of
+from kwsniff.tables.arrays import distinct
 
 MOST_LEADERS: Final = 20_000
 """Rows of leaders, or brokers; beyond it only the rule can tell."""

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.tables.arrays import bits, flags, valid_rows, whole_numbers
+from kwsniff.tables.arrays import bits, distinct, flags, valid_rows, whole_numbers
 
 
 def _name_listed(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
@@ -107,5 +107,6 @@ def shown_ids(table: str, batch: pa.RecordBatch) -> set[str]:
         return {word for word in words if _ID.fullmatch(word)}
     if not batch["topic"].null_count:
         return set()
-    nameless = batch["topic_id"].filter(batch["topic"].is_null())
-    return set(nameless.unique().drop_null().to_pylist())
+    ids = batch["topic_id"]
+    nameless = whole_numbers(ids.indices, null=-1)[~valid_rows(batch["topic"])]
+    return {ids.dictionary[code].as_py() for code in distinct(nameless).tolist() if code >= 0}

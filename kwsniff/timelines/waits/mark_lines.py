@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Self
 
 import numpy as np
 
-from kwsniff.tables.arrays import Bits, Numbers
+from kwsniff.tables.arrays import Bits, Numbers, distinct
 from kwsniff.timelines.waits import evidence
 from kwsniff.timelines.waits.evidence import WINDOW_US, Marks
 
@@ -89,7 +89,7 @@ class Lines:
         """Places of which any two lines, those of a first record, claim the same one."""
         reached = np.maximum.reduceat(self.marks.reached, self._begins)
         place, base = self._keys
-        return np.unique(place[1:][(place[1:] == place[:-1]) & (reached[:-1] > base[1:])])
+        return distinct(place[1:][(place[1:] == place[:-1]) & (reached[:-1] > base[1:])])
 
     def span(self, lines: Numbers, held: Held) -> Span:
         """What may prove something of the call beside it, by number and clock."""
