@@ -287,6 +287,7 @@ class Figures:
 
     def _add_brokers(self, batch: pa.RecordBatch) -> None:
         self._volumes.shown.add_brokers(batch)
+        self._sums["racked"] += _count_known(batch, "rack")
 
     def _add_record_batches(self, batch: pa.RecordBatch) -> None:
         self._plain.add(batch)
@@ -346,7 +347,7 @@ _SUMS: Final = (
     "violations", "zero_window_ns",
     "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates",
     "rebalances", "idle_members", "expired_members", "transactions", "flawed_captures",
-    "rules_not_asked", "not_preferred",
+    "rules_not_asked", "not_preferred", "racked",
 )  # fmt: skip
 
 
@@ -385,7 +386,7 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "connections": tuple(column.name for column in TABLES["connections"].columns),
     "partitions": tuple(dict.fromkeys((*Volumes.OF_PARTITIONS, *StandingReads.OF_PARTITIONS))),
     "leaders": ("topic", "partition", "leader", "replica_nodes"),
-    "brokers": ("node_id", "host", "port"),
+    "brokers": ("node_id", "host", "port", "rack"),
     "record_batches": Plain.OF_BATCHES,
     "groups": ("group_id", "duration_ns"),
     "members": ("partition_count", "left_how"),

@@ -356,3 +356,69 @@ def healthy_preferred_leaders(site: Site) -> None:
     with site.recording():
         shop = site.start("near", "produce", count=24, every_s=0.25, partitions=12, settings=SAFE)
         site.counted(shop)
+
+
+RACKS = {number: {"broker.rack": rack} for number, rack in ((1, "a"), (2, "b"), (3, "c"))}
+NEAREST = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+MEGABYTE = 1_200
+
+
+def _read(site: Site, **settings: object) -> None:
+    """A reader of both partitions, from the beginning."""
+    with site.recording():
+        java = {
+            "group_id": "billing",
+            "auto_offset_reset": "earliest",
+            "fetch_max_wait_ms": 1500,
+            "x_seconds": 9,
+        }
+        site.counted(site.work("near", "consume", client_id="billing-1", **java, **settings))
+
+
+@incident(
+    "configuration",
+    "client",
+    "billing-1",
+    "three racks; a Java consumer without client.rack reads partitions whose leaders are in racks a and b",
+    finding="cross_rack",
+    nodes=3,
+    options={"per_node": RACKS},
+    snaplen=160,
+    anomalies=["cut_by_snaplen"],
+)
+def cross_rack(site: Site) -> None:
+    site.create(orders=[[1, 2, 3], [2, 3, 1]])
+    site.fill("orders", 2 * MEGABYTE, 1000)
+    _read(site)
+
+
+@incident(
+    "configuration",
+    "client",
+    "billing-1",
+    "three racks of 3.9.2 without replica.selector.class; a Java consumer with client.rack=c reads",
+    finding="cross_rack",
+    nodes=3,
+    version=OLD,
+    options={"per_node": RACKS},
+    snaplen=160,
+    anomalies=["cut_by_snaplen"],
+)
+def cross_rack_ignored(site: Site) -> None:
+    site.create(orders=[[1, 2, 3], [2, 3, 1]])
+    site.fill("orders", 2 * MEGABYTE, 1000)
+    _read(site, client_rack="c")
+
+
+@calm(
+    "three racks with replica.selector.class; a Java consumer with client.rack=c reads from the replica there",
+    nodes=3,
+    properties={"replica.selector.class": NEAREST},
+    options={"per_node": RACKS},
+    snaplen=160,
+    anomalies=["cut_by_snaplen"],
+)
+def healthy_own_rack(site: Site) -> None:
+    site.create(orders=[[1, 2, 3], [2, 3, 1]])
+    site.fill("orders", 2 * MEGABYTE, 1000)
+    _read(site, client_rack="c")
