@@ -48,7 +48,8 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def plain(name: str, rows: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
     found = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
     names = [field for field in arrow_schema(TABLES[name]) if field.name != RUN]
-    return of_any_run(found).cast(pa.schema(names)).drop_columns(["capture"]).to_pylist()
+    rows = of_any_run(found).cast(pa.schema(names)).to_pylist()
+    return [{key: value for key, value in row.items() if key != "capture"} for row in rows]
 
 
 def without_numbering(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
