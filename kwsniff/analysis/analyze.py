@@ -88,7 +88,7 @@ def analyze(
     (nothing that can be read), OutputError (cannot be written), LayoutError, UsageError.
     """
     TimeRange(since, until)  # refuses what is none
-    filter_ = _parsed(where) if isinstance(where, str) else where
+    filter_ = _read_filter(where) if isinstance(where, str) else where
     with as_paths(paths) as names:
         found = find_in_order(names)
         plan = _Plan(
@@ -108,7 +108,7 @@ def analyze(
         return _run_beside(replace(plan, only=_choose(plan, filter_, jobs)) if filter_ else plan, jobs)
 
 
-def _parsed(where: str) -> "Filter":
+def _read_filter(where: str) -> "Filter":
     from kwsniff.filter.parser import parse_filter
 
     return parse_filter(where)

@@ -13,7 +13,6 @@ from kwsniff.findings.prefilter.dictionaries import (
     from_bytes,
     numbers_of,
 )
-from kwsniff.tables.arrays import distinct
 
 VALUES: list[bool | None] = [True, None, False, True, None, True, True, False, None, True, False]
 
@@ -42,13 +41,6 @@ def test_numbers_have_the_given_one_for_null_and_where_the_column_is_missing(nul
 def test_times_are_microseconds() -> None:
     batch = pa.record_batch({"t": pa.array([3_000_000_000], pa.timestamp("ns", "UTC"))})
     assert numbers_of(batch, "t", 0).tolist() == [3_000_000]
-
-
-@pytest.mark.parametrize(
-    ("values", "found"), [([], []), ([4], [4]), ([3, 3, 1, 3, 1], [1, 3]), ([-5, 0, -5], [-5, 0])]
-)
-def test_distinct_numbers_are_all_of_them_in_order(values: list[int], found: list[int]) -> None:
-    assert distinct(np.array(values, np.int64)).tolist() == found
 
 
 def test_texts_are_places_in_a_list() -> None:

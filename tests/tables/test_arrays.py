@@ -9,6 +9,7 @@ import pytest
 from kwsniff.tables.arrays import (
     LONGEST_WORD,
     coded_lists,
+    distinct,
     in_groups,
     is_short,
     number_lists,
@@ -85,3 +86,10 @@ def test_a_text_of_the_greatest_length_beside_a_longer_one_is_whole() -> None:
     whole, cut = words_of(pa.array(given))
     assert whole == given[0]
     assert cut != given[1]
+
+
+@pytest.mark.parametrize(
+    ("values", "found"), [([], []), ([4], [4]), ([3, 3, 1, 3, 1], [1, 3]), ([-5, 0, -5], [-5, 0])]
+)
+def test_distinct_numbers_are_all_of_them_in_order(values: list[int], found: list[int]) -> None:
+    assert distinct(np.array(values, np.int64)).tolist() == found
