@@ -112,15 +112,18 @@ cdef struct TextCache:
     uint32_t generation
     int32_t entry
 
+cdef inline bint put_cached(Table* table, int column, const TextCache* cache) noexcept nogil:
+    """Puts the text that the cache was filled with, or nothing where it is not good any more."""
+    if cache.generation != table.generation:
+        return False
+    put_int32(table, column, cache.entry)
+    return True
+
 cdef inline void put_again(Table* table, int column, TextCache* cache, Span text) noexcept nogil:
     """Puts a text that is the same as when the cache was filled, or fills it."""
-    cdef int32_t* slot = &(<int32_t*>table.columns[column].values.data)[table.rows]
-    if cache.generation == table.generation:
-        slot[0] = cache.entry
-        return
-    if put_string(table, column, text):
+    if not put_cached(table, column, cache) and put_string(table, column, text):
         cache.generation = table.generation
-        cache.entry = slot[0]
+        cache.entry = (<int32_t*>table.columns[column].values.data)[table.rows]
 
 cdef inline void end_row(Table* table) noexcept nogil:
     if table.spares.place != NULL:

@@ -53,10 +53,12 @@ cdef inline int number_of(Context* context, Table* table) noexcept nogil:
 
 
 cdef void put_capture(Context* context, Table* table, int column, int64_t number) noexcept nogil:
+    cdef TextCache* cache = &context.capture_texts[number_of(context, table)]
     if context.capture_cached != number:
         context.capture_cached = number
         memset(context.capture_texts, 0, sizeof(context.capture_texts))
-    put_again(table, column, &context.capture_texts[number_of(context, table)], capture_name(context, number))
+    if not put_cached(table, column, cache):
+        put_again(table, column, cache, capture_name(context, number))
 
 
 cdef void put_client_id(Context* context, Table* table, int column, KafkaConnection* kafka, Call* call) noexcept nogil:

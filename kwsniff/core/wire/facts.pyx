@@ -60,6 +60,7 @@ cdef struct Fold:
     bint one_key                # that array of keys has one
     Forgotten forgotten
     int forgotten_depth         # inside the topics that a fetch session drops: they are not part of the call
+    int named_depth             # no struct below this one said anything that its end forgets
     # From here on nothing is read before it is written.
     int64_t left[40]            # elements still to come of the array at that depth
     Pending pending[64]
@@ -108,7 +109,7 @@ cdef void gather_facts(Facts* facts, const Op* ops, Tape* tape, Span message, To
                 fold.depth += 1
                 fold.left[fold.depth] = cell.value
                 if op.meaning == MEANING_FORGOTTEN:
-                    fold.forgotten_depth = fold.depth
+                    fold.forgotten_depth = fold.named_depth = fold.depth
         elif fold.forgotten_depth:
             take_forgotten(&fold, op, cell)
         elif op.meaning:
@@ -126,8 +127,19 @@ cdef void take_forgotten(Fold* fold, const Op* op, Cell* cell) noexcept nogil:
         fold.forgotten.partitions = keep(drop(fold.message, cell.offset), 4 * <size_t>cell.value)
 
 
-cdef void end_struct(Facts* facts, Fold* fold, TopicIds* topic_ids) noexcept nogil:
-    cdef int depth = fold.depth
+cdef inline void end_struct(Facts* facts, Fold* fold, TopicIds* topic_ids) noexcept nogil:
+    if fold.named_depth >= fold.depth or fold.depth <= 1:
+        forget_struct(facts, fold, fold.depth, topic_ids)
+    if fold.depth > 0:
+        fold.left[fold.depth] -= 1
+        if fold.left[fold.depth] <= 0:
+            if fold.forgotten_depth == fold.depth:
+                fold.forgotten_depth = 0
+            fold.depth -= 1
+
+
+cdef void forget_struct(Facts* facts, Fold* fold, int depth, TopicIds* topic_ids) noexcept nogil:
+    """Notes and forgets what the struct at `depth`, which ends, has said."""
     if fold.forgotten_depth and fold.forgotten_depth == depth:
         if facts.forgotten.len < facts.most_hits * sizeof(Forgotten):
             append_raw(&facts.forgotten, &fold.forgotten, sizeof(Forgotten))
@@ -161,12 +173,7 @@ cdef void end_struct(Facts* facts, Fold* fold, TopicIds* topic_ids) noexcept nog
         fold.partition_depth = 0
     if depth == 1:
         fold.header_read = True
-    if depth > 0:
-        fold.left[depth] -= 1
-        if fold.left[depth] <= 0:
-            fold.depth -= 1
-            if fold.forgotten_depth == depth:
-                fold.forgotten_depth = 0
+    fold.named_depth = depth if fold.forgotten_depth == depth else depth - 1
 
 
 cdef void end_hit(Facts* facts, Fold* fold, int depth) noexcept nogil:
@@ -188,7 +195,7 @@ cdef inline PartitionHit* hit_here(Facts* facts, Fold* fold) noexcept nogil:
         return NULL
     if fold.hit_depth != fold.depth:
         wipe(&fold.hit, sizeof(PartitionHit))
-        fold.hit_depth = fold.depth
+        fold.hit_depth = fold.named_depth = fold.depth
     return &fold.hit
 
 
@@ -217,12 +224,12 @@ cdef void settle_errors(Facts* facts, Fold* fold, TopicIds* topic_ids) noexcept 
     fold.num_pending = kept
 
 
-cdef inline void set_register(Register* register, Span span, int depth) noexcept nogil:
+cdef inline void set_register(Fold* fold, Register* register, Span span) noexcept nogil:
     register.span = span
-    register.depth = depth
+    register.depth = fold.named_depth = fold.depth
 
 
-cdef void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicIds* topic_ids) noexcept nogil:
+cdef inline void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicIds* topic_ids) noexcept nogil:
     cdef uint8_t meaning = op.meaning
     if meaning == MEANING_PARTITION:
         facts.has_partitions = True
@@ -231,17 +238,17 @@ cdef void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicId
         elif op.kind == KIND_INT32:
             facts.partitions += 1
             fold.partition = cell.value
-            fold.partition_depth = fold.depth
+            fold.partition_depth = fold.named_depth = fold.depth
     elif meaning == MEANING_ERROR:
         take_error(facts, fold, op, cell, topic_ids)
     elif meaning == MEANING_TOPIC:
         if op.kind == KIND_STRING:
-            set_register(&fold.topic, cell_span(fold.message, cell), fold.depth)
+            set_register(fold, &fold.topic, cell_span(fold.message, cell))
         elif op.kind == KIND_ARRAY_STRING:
             take_listed(facts, fold, meaning, cell)
     elif meaning == MEANING_TOPIC_ID:
         if op.kind == KIND_UUID:
-            set_register(&fold.topic_id, cell_span(fold.message, cell), fold.depth)
+            set_register(fold, &fold.topic_id, cell_span(fold.message, cell))
     elif meaning == MEANING_RECORDS:
         if cell.value >= 0:
             count_records(facts, fold, cell_span(fold.message, cell))
@@ -251,12 +258,12 @@ cdef void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicId
         facts.has_throttle = True
         facts.held_back = meaning == MEANING_HELD_BACK
         facts.throttle = cell.value
-    elif MEANING_HIGH_WATERMARK <= meaning <= MEANING_LAST_STABLE_OFFSET:
+    elif meaning == MEANING_HIGH_WATERMARK or meaning == MEANING_LAST_STABLE_OFFSET:
         if cell.value >= 0 and (meaning == MEANING_HIGH_WATERMARK or cell.value < fold.readable):
             fold.readable = cell.value
         take_offset(hit_here(facts, fold), meaning, cell.value)
-    elif MEANING_OFFSET <= meaning <= MEANING_LOG_START_OFFSET or meaning == MEANING_COMMITTED_OFFSET \
-            or meaning == MEANING_BASE_OFFSET:
+    elif (meaning == MEANING_OFFSET or meaning == MEANING_LOG_START_OFFSET or meaning == MEANING_COMMITTED_OFFSET
+            or meaning == MEANING_BASE_OFFSET):
         take_offset(hit_here(facts, fold), meaning, cell.value)
     elif meaning == MEANING_ACKS:
         facts.has_acks = True
@@ -266,10 +273,11 @@ cdef void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicId
             facts.coordinator_key = cell_span(fold.message, cell)
         elif op.kind == KIND_ARRAY_STRING:
             take_listed(facts, fold, meaning, cell)
-    elif op.kind != KIND_STRING:
-        take_number(facts, fold, op, cell)
     else:
-        take_text(facts, fold, meaning, cell_span(fold.message, cell))
+        if op.kind == KIND_STRING:
+            take_text(facts, fold, meaning, cell_span(fold.message, cell))
+        else:
+            take_number(facts, fold, op, cell)
 
 
 cdef inline void take_text(Facts* facts, Fold* fold, uint8_t meaning, Span span) noexcept nogil:
@@ -278,7 +286,7 @@ cdef inline void take_text(Facts* facts, Fold* fold, uint8_t meaning, Span span)
         if not fold.header_read:
             facts.client_id = span
     elif meaning == MEANING_GROUP:
-        set_register(&fold.group, span, fold.depth)
+        set_register(fold, &fold.group, span)
         if facts.group.at == NULL:
             facts.group = span
     elif meaning == MEANING_TRANSACTIONAL_ID:
@@ -287,14 +295,14 @@ cdef inline void take_text(Facts* facts, Fold* fold, uint8_t meaning, Span span)
     elif meaning == MEANING_SOFTWARE_NAME: facts.software_name = span
     elif meaning == MEANING_SOFTWARE_VERSION: facts.software_version = span
     elif meaning == MEANING_SASL_MECHANISM: facts.sasl_mechanism = span
-    elif fold.depth > OWN_DEPTH: pass
-    elif meaning == MEANING_MEMBER:
-        # The answer to JoinGroup names the leader before the member.
-        if fold.depth == 1 or facts.member.at == NULL:
-            facts.member = span
-    elif meaning == MEANING_GROUP_INSTANCE: facts.group_instance = span
-    elif meaning == MEANING_PROTOCOL_TYPE: facts.protocol_type = span
-    elif meaning == MEANING_RACK and fold.depth == 1: facts.rack = span
+    elif fold.depth <= OWN_DEPTH:
+        if meaning == MEANING_MEMBER:
+            # The answer to JoinGroup names the leader before the member.
+            if fold.depth == 1 or facts.member.at == NULL:
+                facts.member = span
+        elif meaning == MEANING_GROUP_INSTANCE: facts.group_instance = span
+        elif meaning == MEANING_PROTOCOL_TYPE: facts.protocol_type = span
+        elif meaning == MEANING_RACK and fold.depth == 1: facts.rack = span
 
 
 cdef void take_offset(PartitionHit* hit, uint8_t meaning, int64_t value) noexcept nogil:
@@ -307,15 +315,18 @@ cdef void take_offset(PartitionHit* hit, uint8_t meaning, int64_t value) noexcep
     else: know_first(&hit.offset, value)
 
 
-cdef void take_number(Facts* facts, Fold* fold, const Op* op, Cell* cell) noexcept nogil:
+cdef inline void take_number(Facts* facts, Fold* fold, const Op* op, Cell* cell) noexcept nogil:
     """Numbers that say something of the whole call: those of the message itself or of a struct right in it."""
     cdef uint8_t meaning = op.meaning
-    if meaning == MEANING_SECRET and op.kind == KIND_BYTES and fold.depth == 1:
-        facts.secret = cell_span(fold.message, cell)
-    if fold.depth > OWN_DEPTH or op.kind > KIND_UINT32:
+    if fold.depth > 1:
+        if fold.depth == OWN_DEPTH and meaning == MEANING_REPLICA_ID and op.kind <= KIND_UINT32:
+            know_first(&facts.replica_id, cell.value)
+        return
+    if op.kind > KIND_UINT32:
+        if meaning == MEANING_SECRET and op.kind == KIND_BYTES and fold.depth == 1:
+            facts.secret = cell_span(fold.message, cell)
         return
     if meaning == MEANING_REPLICA_ID: know_first(&facts.replica_id, cell.value)
-    elif fold.depth > 1: pass
     elif meaning == MEANING_GENERATION or meaning == MEANING_MEMBER_EPOCH: know_first(&facts.generation, cell.value)
     elif meaning == MEANING_PRODUCER_ID: know_first(&facts.producer_id, cell.value)
     elif meaning == MEANING_PRODUCER_EPOCH: know_first(&facts.producer_epoch, cell.value)
@@ -327,7 +338,9 @@ cdef void take_number(Facts* facts, Fold* fold, const Op* op, Cell* cell) noexce
     elif meaning == MEANING_KEY_TYPE: know(&facts.key_type, cell.value)
     elif meaning == MEANING_MIN_BYTES: know(&facts.min_bytes, cell.value)
     elif meaning == MEANING_MAX_BYTES: know(&facts.max_bytes, cell.value)
-    elif op.kind == KIND_INT32 and (meaning == MEANING_TIMEOUT or meaning == MEANING_DURATION): know_first(&facts.timeout, cell.value)
+    elif meaning == MEANING_TIMEOUT or meaning == MEANING_DURATION:
+        if op.kind == KIND_INT32:
+            know_first(&facts.timeout, cell.value)
 
 
 cdef inline void take_listed(Facts* facts, Fold* fold, uint8_t meaning, Cell* cell) noexcept nogil:
@@ -360,7 +373,7 @@ cdef void take_error(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicId
     pending = &fold.pending[fold.num_pending]
     pending.node = cell.node
     pending.code = <int16_t>cell.value
-    pending.depth = fold.depth
+    pending.depth = fold.named_depth = fold.depth
     pending.message = fold.message_text.span if fold.message_text.depth == fold.depth else make_span(NULL, 0)
     fold.num_pending += 1
 
@@ -368,7 +381,7 @@ cdef void take_error(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicId
 cdef inline void take_message(Fold* fold, Span text) noexcept nogil:
     """Of the errors of this struct, before it and behind it; structs inside have texts of their own."""
     cdef int i
-    set_register(&fold.message_text, text, fold.depth)
+    set_register(fold, &fold.message_text, text)
     for i in range(fold.num_pending):
         if fold.pending[i].depth == fold.depth:
             fold.pending[i].message = text
