@@ -101,6 +101,11 @@ def given(client: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def topic_of(client: Mapping[str, Any]) -> str:
+    """Where it produces: nobody reads what some of the readers cannot decompress."""
+    return "orders" if client["settings"]["compression"] in ("none", "gzip") else "parcels"
+
+
 def work(client: Mapping[str, Any], bootstrap: str) -> None:
     """One client in Python, in a process of its own."""
     chance = random.Random(client["id"])
@@ -121,7 +126,7 @@ def _rdkafka(client: Mapping[str, Any], settings: dict[str, Any], bootstrap: str
     if client["role"] == "producer":
         producer = Producer(settings)
         for _ in _until():
-            producer.produce("orders", b"x" * 100)
+            producer.produce(topic_of(client), b"x" * 100)
             producer.poll(chance.uniform(0.02, 0.2))
         producer.flush(5)
         return
@@ -174,7 +179,7 @@ def command(client: Mapping[str, Any], bootstrap: str) -> list[str]:
         return [sys.executable, "-m", "tests.broker.configured", "play", json.dumps(client), bootstrap]
     settings = {"client.id": client["id"], "enable.metrics.push": "false", **given(client)}
     if client["role"] == "producer":
-        play = ["flood", f"x.count={SECONDS * 10}", "x.every_ms=90"]
+        play = ["flood", f"x.count={SECONDS * 10}", "x.every_ms=90", f"x.topic={topic_of(client)}"]
     else:
         play = ["consume", f"x.seconds={SECONDS}"]
         settings["group.id"] = client["id"]
@@ -191,7 +196,7 @@ def record(clients: list[dict[str, Any]], folder: Path) -> list[Path]:
     stage = Stage(folder / "servers", folder / "capture.pcap")
     stage.folder.mkdir()
     with stage.brokers(NEWEST, 1, internal=True, lifetime_s=3600) as cluster:
-        stage.office("create", "orders:1")
+        stage.office("create", "orders:1", "parcels:1")
         for number in range(0, len(clients), TOGETHER):
             stage.capture = folder / f"{number:02}.pcap"
             with stage.recording():
