@@ -39,7 +39,14 @@ DIRECTIVES = {"language_level": 3, "emit_code_comments": False}
 Options.warning_errors = os.environ.get("KWSNIFF_WARNINGS") == "errors"
 # Debugging information is four fifths of what the compiler writes: CFLAGS=-g brings it back.
 DEBUGGING = [] if "-g" in os.environ.get("CFLAGS", "").split() else ["-g0"]
-ARGUMENTS = ["-O3", *DEBUGGING]
+PROFILE = os.environ.get("KWSNIFF_PROFILE", "")
+"""For wheels, with GCC: a folder where a first build counts what runs; a second one follows these counts."""
+COUNTED = bool(PROFILE) and any(Path(PROFILE).rglob("*.gcda"))
+COUNTING = ["-fprofile-generate", "-fprofile-update=prefer-atomic"] if PROFILE and not COUNTED else []
+# Counts fit a function as it was when it was counted: where it has changed, it is compiled as without them.
+FOLLOWING = ["-fprofile-use", "-fprofile-partial-training", "-Wno-coverage-mismatch"]
+PROFILING = [*(COUNTING or FOLLOWING), f"-fprofile-dir={PROFILE}"] if PROFILE else []
+ARGUMENTS = ["-O3", *DEBUGGING, *PROFILING]
 # Beside its text, these decide which machine an object fits: a wheel for an old libc must hold no object that
 # was compiled for this one.
 SETTINGS = [os.environ.get(name) for name in ("CC", "CFLAGS", "CPPFLAGS", "LDFLAGS", "ARCHFLAGS")] + [
@@ -108,7 +115,10 @@ class BuildModules(build_ext):
             made = dict(zip(sources, pool.map(self.compile_once, sources), strict=True))
         objects = [made[Path(source)] for source in ext.sources]
         self.compiler.link_shared_object(
-            objects, self.get_ext_fullpath(ext.name), extra_postargs=DEBUGGING, build_temp=self.build_temp
+            objects,
+            self.get_ext_fullpath(ext.name),
+            extra_postargs=[*DEBUGGING, *COUNTING],
+            build_temp=self.build_temp,
         )
 
     def compile_once(self, source: Path) -> str:

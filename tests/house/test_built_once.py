@@ -111,3 +111,21 @@ def test_what_cython_warns_of_ends_the_build_where_that_is_asked_for(project: Pa
     with pytest.raises(subprocess.CalledProcessError) as ended:
         build(project, KWSNIFF_WARNINGS="errors")
     assert b"Unreachable code" in ended.value.stderr
+
+
+@pytest.mark.slow
+def test_a_second_build_follows_what_the_first_one_counted(project: Path) -> None:
+    """Where no counts are found, the second build fails."""
+    profile = project / "profile"
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    for flags, asked in (("", "-fprofile-generate"), ("-Werror=missing-profile", "-fprofile-use")):
+        settings = {"CC": str(project / "compiler"), "KWSNIFF_PROFILE": str(profile), "CFLAGS": flags}
+        (project / "asked").unlink(missing_ok=True)
+        subprocess.run(
+            command, check=True, capture_output=True, cwd=project, env={**os.environ, **settings}, timeout=300
+        )
+        compiled = [line for line in (project / "asked").read_text("utf-8").splitlines() if "two.c" in line]
+        assert [line for line in compiled if asked in line]
+        called = [sys.executable, "-c", "from kwsniff.core.two import two; print(two())"]
+        assert subprocess.run(called, check=True, capture_output=True, text=True, cwd=project).stdout == "2\n"
+        assert [*profile.rglob("*two.gcda")]
