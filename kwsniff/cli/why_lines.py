@@ -68,9 +68,9 @@ def screen_lines(told: Told, width: int, height: int) -> list[str]:
     clients, brokers = failure_grids(without_routine(told.errors))
     for sizes in (
         [_errors(clients, width, most) for most in (_MOST_ERRORS, 2, 1)],
+        [_notes(told, width)],
         [_slowest(told.slowest, width)],
         [_errors(brokers, width, most) for most in (_MOST_ERRORS, 2, 1)],
-        [_notes(told, width)],
     ):
         lines = next((lines for each in sizes if _height(lines := list(each), width) <= room), [])
         if not left:
