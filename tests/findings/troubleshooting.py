@@ -4,6 +4,7 @@ import contextlib
 import io
 import itertools
 import re
+import shlex
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -34,8 +35,8 @@ def answer(command: str) -> str:
         Path("captures").symlink_to(ROOT / "captures")
         *before, last = command.split(" && kwsniff ")
         for each in before:
-            _output(each.split())
-        said = _output(last.split())
+            _output(shlex.split(each))
+        said = _output(shlex.split(last))
     if last.startswith("why "):
         return _cut(said)
     return "".join(said.splitlines(keepends=True)[:_ROWS]) if last.startswith("sql ") else said

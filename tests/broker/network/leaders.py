@@ -368,8 +368,8 @@ def _read(site: Site, **settings: object) -> None:
     for topic in ("orders", "parcels"):
         site.fill(topic, 80, 1000)
     with site.recording():
-        java = {"group_id": "billing", "auto_offset_reset": "earliest", "x_topic": "orders,parcels"}
-        java |= {"fetch_max_wait_ms": 1500, "x_seconds": 9}
+        java: dict[str, object] = {"group_id": "billing", "auto_offset_reset": "earliest"}
+        java |= {"x_topic": "orders,parcels", "fetch_max_wait_ms": 1500, "x_seconds": 9}
         site.counted(site.work("near", "consume", client_id="billing-1", **java, **settings))
 
 
