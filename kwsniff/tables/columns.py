@@ -113,6 +113,9 @@ HARM = Column(
     enum="call_harm",
     judged=True,
 )
+CONNECTION_HARM = replace(
+    HARM, doc="What the connection suffered: [account](../findings.md#account).", enum="connection_harm"
+)
 GROUP_ID = Column(
     name="group_id",
     type="string",

@@ -12,8 +12,8 @@ from kwsniff.tables.columns import (
     CLIENT_ADDRESS,
     CLIENT_ID,
     CLIENT_PORT,
+    CONNECTION_HARM,
     CONNECTION_ID,
-    HARM,
     PRINCIPAL,
     SASL_MECHANISM,
     SOFTWARE_NAME,
@@ -89,9 +89,7 @@ CONNECTIONS = TableSchema(
         *LOSSES,
         _count("calls", "Calls on the connection.", "rows of api_calls"),
         _count(
-            "max_in_flight",
-            "Most requests in flight together, except those with acks=0.",
-            "order of requests and responses",
+            "max_in_flight", "Most requests in flight together, except those with acks=0.", "order of calls"
         ),
         replace(
             CLIENT_ID, doc="Client id of the first request that has one.", null="no request has a client id"
@@ -275,11 +273,7 @@ CONNECTIONS = TableSchema(
             for side in ("client", "broker")
         ),
         *EVIDENCE,
-        replace(
-            HARM,
-            doc="What the connection suffered: [account](../findings.md#account).",
-            enum="connection_harm",
-        ),
+        CONNECTION_HARM,
     ),
 )
 

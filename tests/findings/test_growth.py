@@ -100,6 +100,7 @@ _OF_FEW = {
     "topic_recreated": "when a topic was deleted",
     "unknown_topic": "a hundred unknown topics, and ten thousand known ones",
     "hot_partition": "a topic's partitions",
+    "cross_rack": "the racks of a client's brokers",
     "persistent_error": "an error of a client",
     "timeout_too_short": "the time of a broker in which clients waited",
     "session_expired": "when a client was first seen in a group",

@@ -18,7 +18,7 @@ COMPILED_LINES = 400
 LONG_COMPILED = {
     "analyzer.pyx": 730,
     "engine.pyx": 600,
-    "facts.pyx": 450,
+    "facts.pyx": 470,
     "packets.pyx": 520,
     "rows.pyx": 440,
     "state.pyx": 465,

@@ -241,6 +241,15 @@ SHOWN: dict[str, tuple[Callable[[], int], int]] = {
         lambda: sum(row.api == "OFFSET_COMMIT" for row in logged("commit_storm")),
         240,
     ),
+    # Broker 2 would lead four of twelve partitions, and gets none of the writes.
+    "leaders_skewed": (
+        lambda: sum(row.api == "PRODUCE" and row.broker_port != 9093 for row in logged("leaders_skewed")),
+        24,
+    ),
+    "cross_rack": (
+        lambda: len({row.broker_port for row in logged("cross_rack") if row.api == "FETCH"}),
+        2,
+    ),
     "idle_dropped": (
         lambda: sum(row["client_retransmitted_bytes"] > 0 for row in connections("idle_dropped")),
         2,

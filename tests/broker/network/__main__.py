@@ -35,6 +35,7 @@ from tests.broker.network import (
     others,
     paths,
     progress,
+    racks,
     refused,
     tls_doors,
     workers,
@@ -67,6 +68,7 @@ KINDS = (
     growth,
     progress,
     leaders,
+    racks,
 )
 
 
