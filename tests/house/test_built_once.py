@@ -43,7 +43,7 @@ def build(project: Path, **settings: str) -> set[str]:
         check=True,
         capture_output=True,
         cwd=project,
-        env={**os.environ, "CC": str(project / "compiler"), **settings},
+        env={**os.environ, "KWSNIFF_WARNINGS": "", "CC": str(project / "compiler"), **settings},
         timeout=300,
     )
     shutil.rmtree(project / "temporary", ignore_errors=True)

@@ -52,10 +52,13 @@ def analyzed_once(path: Path) -> Rows:
 
 def followed(*paths: Path, **options: Any) -> Rows:
     """The same, as a stream gives it: findings are of a whole folder, and made when somebody asks."""
-    rows = {**analyzed(*paths, **options), "findings": [], "finding_calls": []}
-    for name in KEYS:
-        rows[name] = sorted(({**row, COLUMN: None} for row in rows[name]), key=repr)
-    return rows
+    return unjudged({**analyzed(*paths, **options), "findings": [], "finding_calls": []})
+
+
+def unjudged(rows: Rows) -> Rows:
+    """The same where nobody looked for findings: what calls and connections suffered is not known."""
+    judged = {name: [{**row, COLUMN: None} for row in rows[name]] for name in KEYS if name in rows}
+    return {**rows, **{name: sorted(each, key=repr) for name, each in judged.items()}}
 
 
 def in_order(table: pa.Table, without: Sequence[str]) -> list[dict[str, Any]]:
