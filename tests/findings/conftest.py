@@ -19,6 +19,7 @@ from tests.findings.account import Account, read_account
 
 TablesOf = Callable[[Path], Path]
 FindingsOf = Callable[[Path], list[dict[str, Any]]]
+ENOUGH = 1_000_000_000
 AccountOf = Callable[[Path], Account]
 
 
@@ -34,7 +35,8 @@ def tables_of(tmp_path_factory: pytest.TempPathFactory) -> TablesOf:
         with folder.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not (folder / "findings.parquet").exists():
-                kwsniff.analyze(capture, output=folder)
+                # What a process with hundreds of tests holds may grow while this runs.
+                kwsniff.analyze(capture, output=folder, limits={"memory": ENOUGH})
         return folder
 
     return make

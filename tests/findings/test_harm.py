@@ -21,7 +21,7 @@ from kwsniff.errors import OutputError, UsageError
 from kwsniff.tables.enums import WORDS
 from kwsniff.tables.harm import KEYS
 from tests.findings.account import CAPTURES, read_account
-from tests.findings.conftest import TablesOf
+from tests.findings.conftest import ENOUGH, TablesOf
 from tests.findings.measured import Recording, recordings
 
 REFUSED = CAPTURES / "incidents" / "not_authorized" / "broker.pcap"
@@ -145,7 +145,7 @@ def test_a_folder_of_before_has_no_harm(tables_of: TablesOf, tmp_path: Path) -> 
 
 
 def test_a_full_disk_leaves_the_tables_of_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kwsniff.analyze(RESET, output=tmp_path)
+    kwsniff.analyze(RESET, output=tmp_path, limits={"memory": ENOUGH})
     before = {path.name: path.read_bytes() for path in tmp_path.glob("*.parquet")}
 
     def full(*_: object) -> Any:
@@ -153,13 +153,13 @@ def test_a_full_disk_leaves_the_tables_of_before(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr("kwsniff.tables.harm.with_codes", full)
     with pytest.raises(OutputError, match="No space left on device"):
-        kwsniff.analyze(REFUSED, output=tmp_path)
+        kwsniff.analyze(REFUSED, output=tmp_path, limits={"memory": ENOUGH})
     assert {path.name: path.read_bytes() for path in tmp_path.glob("*.parquet")} == before
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
 
 
 def test_a_run_that_is_killed_while_it_fills_the_column_leaves_the_tables_of_before(tmp_path: Path) -> None:
-    kwsniff.analyze(RESET, output=tmp_path)
+    kwsniff.analyze(RESET, output=tmp_path, limits={"memory": ENOUGH})
     before = {path.name: path.read_bytes() for path in tmp_path.glob("*.parquet")}
     script = (
         "import os, signal, sys, kwsniff, kwsniff.tables.harm as harm\n"
