@@ -25,10 +25,10 @@ def make_account(accounts: Mapping[str, Any]) -> Section | None:
 def _line(account: Mapping[str, Any], one: str, many: str) -> str:
     total = account[many]
     counts = [(account["fine"], "fine"), *((sum(account[kind].values()), kind) for kind in _KINDS)]
-    told = [f"{count:,} {kind}" for count, kind in counts if count or kind == "fine"]
+    parts = [f"{count:,} {kind}" for count, kind in counts if count or kind == "fine"]
     if left := account["unexplained"]:
-        told.append(f"{left:,} harmed without an explanation")
-    return f"{total:,} {one if total == 1 else many}: {', '.join(told)}."
+        parts.append(f"{left:,} harmed without an explanation")
+    return f"{total:,} {one if total == 1 else many}: {', '.join(parts)}."
 
 
 def _table(known: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -50,8 +50,8 @@ def _codes(harm: FoundHarm, table: str, path: Path) -> Iterator["np.ndarray[Any,
 
 
 def _fill(number: int, *, items: Items, staging: Place) -> tuple[Part, Part]:
-    part, told = items.load(number)
-    codes, begin = np.frombuffer(told, np.int8), 0
+    part, packed = items.load(number)
+    codes, begin = np.frombuffer(packed, np.int8), 0
     old = PurePosixPath(part.path)
     path = old.with_name(f"harm-{uuid.uuid4().hex[:12]}-{old.name[-48:]}")
     words = texts_of(TABLES[part.table])

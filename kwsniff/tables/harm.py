@@ -53,11 +53,11 @@ class HeldHarm:
 
     def judge(self, table: str, rows: Numbers, keys: Numbers, codes: Numbers) -> None:
         """Of `rows`, those with harm, and their codes; what was known of these rows before is out of date."""
-        earlier, told = self._rows.get(table, (keys[:0], codes[:0]))
+        earlier, known = self._rows.get(table, (keys[:0], codes[:0]))
         stays = ~np.isin(earlier, rows)
         both = np.concatenate([earlier[stays], keys])
         order = np.argsort(both, kind="stable")[-self._most :]
-        self._rows[table] = both[order], np.concatenate([told[stays], codes])[order]
+        self._rows[table] = both[order], np.concatenate([known[stays], codes])[order]
 
     def codes(self, table: str, keys: Numbers) -> Numbers:
         """The code of each row with these numbers, or NONE."""

@@ -63,7 +63,7 @@ class TableFiles:
 
     def rewrite(self, table: str, change: Callable[[pa.Table], pa.Table], *, coded: bool = False) -> None:
         """Puts every row group written so far through `change`, in plain types; `coded`: with texts as
-        dictionaries, which takes half the time.
+        dictionaries, which takes less time.
 
         No more rows can be written to this table afterwards.
         """

@@ -51,8 +51,8 @@ def row_of(
     assignors = row["assignors"]
     row["assignors"] = None if assignors is None else assignors.split(", ")
     defaults = find_defaults(catalog, row["software"], row["software_version"])
-    told = {name: value for name, value in defaults.items() if row.get(name) is not None}
-    shown = {name: _text(row[name]) for name in told}
+    compared = {name: value for name, value in defaults.items() if row.get(name) is not None}
+    shown = {name: _text(row[name]) for name in compared}
     row |= {
         "client_id": key[0],
         "address": key[1],
@@ -62,8 +62,10 @@ def row_of(
         "calls": client.calls,
         "known_by": [f"{name}: {known[name]}" for name in row if name in known] or None,
         "several": sorted(several) or None,
-        "defaults": [f"{name}={told[name]}" for name in row if name in told] or None,
-        "changed": [name for name in row if name in told and shown[name] != told[name]] if told else None,
+        "defaults": [f"{name}={compared[name]}" for name in row if name in compared] or None,
+        "changed": [name for name in row if name in compared and shown[name] != compared[name]]
+        if compared
+        else None,
     }
     return row
 
@@ -83,7 +85,7 @@ def _take_values(
 
 
 def _modes(client: Known, times: Mapping[str, Sequence[int]]) -> list[tuple[str, Mode]]:
-    found = {name: find_mode(told) for name, told in times.items()}
+    found = {name: find_mode(intervals) for name, intervals in times.items()}
     delays = [delay - _HALF for delay in client.delays]
     if delays and min(delays) >= -_DELAY:
         found["linger_ms"] = find_mode([max(delay, 0) for delay in delays], _DELAY)

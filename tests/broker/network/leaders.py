@@ -324,7 +324,7 @@ def leaders_skewed(site: Site) -> None:
     "configuration",
     "broker",
     "10.88.0.1:9092",
-    "broker 1 of 3.9.2 was restarted; sarama reads eight partitions, of which it preferably leads four",
+    "broker 1 of 3.9.2, the preferred leader of four of eight partitions, was restarted; sarama reads",
     finding="leaders_skewed",
     nodes=3,
     version=OLD,
