@@ -3,6 +3,7 @@
 import os
 import shutil
 import warnings
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ pytest.register_assert_rewrite(
 SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _ONE_PROCESS = "spark"
 _LIVE = "live"
+_LONGEST_NAME = 200
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
@@ -46,6 +48,14 @@ def pytest_configure(config: pytest.Config) -> None:
     path = os.environ.pop("KWSNIFF_SKIPPED", None)  # processes that tests start do not write there, too
     if path:
         config.pluginmanager.register(_Skips(Path(path)))
+
+
+def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
+    """A long text is named by its length and checksum: processes of a run send names to each other."""
+    if not isinstance(val, str | bytes) or len(val) <= _LONGEST_NAME:
+        return None
+    data = val.encode("utf-8", "surrogatepass") if isinstance(val, str) else val
+    return f"{argname} {len(val)} {zlib.crc32(data):08x}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -15,7 +15,7 @@ from typing import TypeVar
 import pytest
 
 Case = TypeVar("Case")
-MOST_CASES = 6
+MOST_CASES = 2
 _WITH_ALL_CASES = "tests/house/"
 
 

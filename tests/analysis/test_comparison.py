@@ -38,6 +38,7 @@ def test_every_request_that_brokers_counted_is_compared_and_the_same(name: str) 
     assert found.compared["size"] == sum(found.both.values())
 
 
+@pytest.mark.slow
 @needs_tshark
 def test_after_losses_what_one_of_them_sees_is_explained() -> None:
     found = compare_with_tshark(str(CAPTURES / "clocks" / "loss_2_3_9" / "client.pcap"))

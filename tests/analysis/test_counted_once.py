@@ -135,6 +135,7 @@ def said(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("verb", ["why", "upgrade"])
 def test_verbs(folders: Folders, verb: str, capsys: pytest.CaptureFixture[str]) -> None:

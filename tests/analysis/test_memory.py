@@ -45,6 +45,7 @@ def test_what_was_there_before_leaves_rules_their_memory() -> None:
     assert left == pytest.approx((_LIMIT - 260 * _MB) * 0.9, abs=5 * _MB)
 
 
+@pytest.mark.slow
 def test_what_the_analysis_adds_counts() -> None:
     _, before = asked(600 * _MB)
     _, left = asked(600 * _MB, added=60 * _MB)

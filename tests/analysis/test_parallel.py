@@ -221,6 +221,7 @@ def test_secrets_in_a_capture_reach_all_that_they_are_for(
     assert len(needed_one) == 2
 
 
+@pytest.mark.slow
 def test_files_hold_the_same_rows(in_turns: None, tmp_path: Path) -> None:
     capture = capture_of("versions_4_4")
     for jobs in (1, 3):
@@ -232,6 +233,7 @@ def test_files_hold_the_same_rows(in_turns: None, tmp_path: Path) -> None:
         assert three == one, name
 
 
+@pytest.mark.slow
 def test_a_part_by_time_and_some_tables_are_the_same(in_turns: None) -> None:
     capture = capture_of("group_classic")
     whole = found(capture, 1)[1]["captures"][0]

@@ -48,6 +48,7 @@ def _captures() -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", _captures())
 @pytest.mark.parametrize("verb", WRITERS, ids=lambda verb: verb[0] + (" html" if "--html" in verb else ""))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from kwsniff.analyzers import start_analyzer
 from kwsniff.core.declared import COLUMNS
@@ -44,6 +45,7 @@ def places(taken: list[Any]) -> set[int]:
     return {np.frombuffer(buffer, np.uint8).ctypes.data for buffer in values}
 
 
+@pytest.mark.slow
 def test_blocks_that_nobody_reads_are_written_again_and_others_never() -> None:
     rounds = takes(6)
     next(rounds)
@@ -86,6 +88,7 @@ print(peaks[2], peaks[-1])
 """
 
 
+@pytest.mark.slow
 def test_what_waits_does_not_grow_with_the_number_of_takes() -> None:
     root = Path(__file__).parents[2]
     done = subprocess.run(

@@ -50,6 +50,7 @@ def test_rules_that_are_not_asked_would_find_nothing(
     assert without_run(findings_of(capture)) == expected
 
 
+@pytest.mark.slow
 def test_sums_made_in_passing_are_those_of_the_rows(tmp_path: Path) -> None:
     capture = tmp_path / "small.pcap"
     write(capture, small(), megabytes=3, period_ns=SMALL_PERIOD)
@@ -199,6 +200,7 @@ def _growth(rows: Sequence[Mapping[str, Any]], caller: str = "client") -> float:
     return figures.as_dict()["lag_growth"]
 
 
+@pytest.mark.slow
 def test_the_growth_of_lags_is_what_the_rule_goes_by() -> None:
     (rule,) = (rule for rule in load_rules() if rule.name == "lag_grows")
     rows = lags(groups=400)

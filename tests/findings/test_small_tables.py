@@ -21,6 +21,7 @@ from tests.findings.test_figures import RECORDINGS
 MEMORY = "512MB"
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("capture", RECORDINGS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_findings_calls_and_accounts_are_the_same_over_kept_rows_and_over_files(

@@ -55,6 +55,7 @@ def test_names_of_32_kb_stay_within_the_bound_whatever_is_asked(
     assert found.peak_bytes < _MEMORY
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("findings", "most"), [(False, 200_000_000), (True, 300_000_000)])
 def test_the_least_memory_that_may_be_asked_for_is_kept(tmp_path: Path, findings: bool, most: int) -> None:

@@ -55,6 +55,7 @@ def test_the_worst_that_was_found_stays_below_the_bound(tmp_path: Path, name: st
     assert pq.ParquetFile(tmp_path / "tables" / "api_calls.parquet").metadata.num_rows > 100
 
 
+@pytest.mark.slow
 def test_a_search_tells_the_worst_that_it_tried() -> None:
     command = [sys.executable, "-m", "tests.hostile.search", "--minutes", "0", "--bytes", "100000"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 _MODULE = """
 import pytest
 
@@ -18,6 +20,7 @@ def test_it(number):
 """
 
 
+@pytest.mark.slow
 def test_a_group_of_tests_stays_in_one_process(tmp_path: Path) -> None:
     """Pytest 9.2 with pytest-xdist 3.8 forgets groups and says nothing: recordings would hear each other, and
     each process would start a Spark of its own."""

@@ -96,6 +96,7 @@ def test_packets_come_at_their_time() -> None:
         at += len(piece)
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_pipe_is_read_to_its_end(packed: bool, tmp_path: Path) -> None:
@@ -179,6 +180,7 @@ def test_a_silent_pipe_ends_when_it_is_asked_to(silent: subprocess.Popen[str]) -
     assert silent.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.slow
 def test_lines_of_a_replay_tell_the_time_of_the_capture() -> None:
     done = live("-i", str(ONE), "--speed", "max", "--json", "--lines", stdin=subprocess.DEVNULL)
     last = json.loads(done.stdout.splitlines()[-1])

@@ -151,6 +151,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(place)], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_tables_and_nothing_else(small_disk: Path) -> None:
     """Every call is printed all the same, what has a name is whole, and the exit status tells."""
     capture = next(ROOT.glob("captures/incidents/rebalance_storm/broker.pcap"))

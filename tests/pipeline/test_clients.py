@@ -135,6 +135,7 @@ def test_clients_whose_clock_starts_late_mostly_agree() -> None:
     assert sum(gap >= 0 for gap in gaps) > 0.85 * len(gaps)
 
 
+@pytest.mark.slow
 def test_most_clients_of_the_corpus_have_measured() -> None:
     programs = Counter(one.software for name in NAMES for one in measured(name))
     assert set(programs) == {"Java", "librdkafka", "kafka-python", "aiokafka", "KafkaJS", "franz-go"}

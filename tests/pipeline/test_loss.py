@@ -70,6 +70,7 @@ def outcome(
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("share", [0.01, 0.05])
 @pytest.mark.parametrize("name", SCENES)

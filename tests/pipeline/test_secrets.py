@@ -177,6 +177,7 @@ def test_the_search_finds_what_it_looks_for() -> None:
     assert not leaks("alice authenticated with PLAIN, ssl.keystore.password was changed")
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 def test_no_table_has_a_secret(capture: Path, tmp_path: Path) -> None:
     tables = analyzed(capture, output=tmp_path / "out")

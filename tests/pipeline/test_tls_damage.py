@@ -101,6 +101,7 @@ LOSSES: dict[str, Callable[[], Scene]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.sample(2)
 @BOTH
 @pytest.mark.parametrize("share", [0.01, 0.05])
@@ -240,6 +241,7 @@ def test_of_tls_1_2_nothing_is_found_without_the_handshake(tmp_path: Path, keys:
     assert {row["protocol"] for row in opened["connections"]} == {"tls"}
 
 
+@pytest.mark.slow
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("name", "port", "packets"),

@@ -28,6 +28,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_every_difference_leads_to_its_calls_and_nothing_is_fetched(
     page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -55,6 +56,7 @@ def test_every_difference_leads_to_its_calls_and_nothing_is_fetched(
     assert f"kwsniff show {BAD} --call {differences[0]['call_ids'][0]}" in page.read_text("utf-8")
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_names_from_the_wire_are_text(tmp_path: Path) -> None:
     kwsniff.analyze(BAD, output=tmp_path / "tables")

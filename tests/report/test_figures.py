@@ -190,6 +190,7 @@ def test_the_heat_map_counts_calls_by_slot_and_quarter_of_a_power_of_ten(
     assert latency._edge(13) == pytest.approx(1_778_279, abs=1)
 
 
+@pytest.mark.slow
 def test_apis_are_in_the_order_of_their_time_with_percentiles(
     database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

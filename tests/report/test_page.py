@@ -147,6 +147,7 @@ def test_one_click_leads_from_a_claim_to_its_calls(page: Path, stalled: Path, tm
     assert found["commands"] == [f"kwsniff show {capture} --call {each}" for each in first.call_ids]
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_a_marked_stall_leads_to_its_proof_and_the_keyboard_gets_there(page: Path, tmp_path: Path) -> None:
     found = ask(
@@ -200,8 +201,8 @@ def test_a_narrow_screen_has_nothing_beside_it(page: Path, tmp_path: Path) -> No
     assert ask(page, tmp_path, script)["found"] == []
 
 
+@pytest.mark.slow
 @needs_chromium
-@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["broker_stalled", "rebalance_storm", "not_authorized", "throttled"])
 def test_names_from_the_wire_are_text(name: str, tmp_path: Path) -> None:
     tables = tmp_path / "tables"

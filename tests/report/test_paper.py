@@ -23,6 +23,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_a_page_prints_with_its_proofs(page: Path, tmp_path: Path) -> None:
     script = """async () => {
@@ -40,6 +41,7 @@ def test_a_page_prints_with_its_proofs(page: Path, tmp_path: Path) -> None:
     assert printed.read_bytes().startswith(b"%PDF")
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_a_chart_and_its_heading_fit_on_one_page_of_paper(page: Path, tmp_path: Path) -> None:
     """What is drawn over the edge of a page is cut off; A4 that lies has 186 mm between its margins."""

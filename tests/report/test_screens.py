@@ -3,12 +3,15 @@
 import json
 from pathlib import Path
 
+import pytest
+
 import kwsniff
 
 from .browser import needs_chromium, run_chromium
 from .test_page import incident, make_page
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_a_telephone_has_no_second_direction_to_scroll_and_tab_leads_down_the_page(tmp_path: Path) -> None:
     kwsniff.analyze(incident("poll_interval_exceeded"), output=tmp_path / "tables")

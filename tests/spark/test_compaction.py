@@ -22,6 +22,7 @@ from kwsniff.spark.compaction import Rules
 _DAY_S = 86_400
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["transactions", "group_consumer", "versions_4_4"])
 @pytest.mark.parametrize("chance", [(4, 1), (5, 3)], ids=["one", "three_buckets"])

@@ -21,6 +21,7 @@ from kwsniff.tables.schema import TABLES
 CAPTURE = Path(__file__).parents[2] / "captures" / "transactions" / "capture.pcap"
 
 
+@pytest.mark.slow
 def test_tables_are_delta_tables(in_process: None, tmp_path: Path) -> None:
     """Also after a second run in their place, and wherever the folder is moved to."""
     for _ in range(2):

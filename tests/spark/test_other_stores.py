@@ -144,6 +144,7 @@ def test_the_name_nodes_of_a_service_come_out_of_the_configuration() -> None:
     assert dict(hadoop_settings("hdfs", "mycluster", {**known, **others}.get)) == known
 
 
+@pytest.mark.slow
 def test_a_configuration_without_services_says_where_the_name_node_is() -> None:
     known = {"dfs.namenode.rpc-address": "machine1.example.com:8020"}
     assert dict(hadoop_settings("hdfs", "", known.get)) == known

@@ -89,6 +89,7 @@ def test_splits_of_any_size_down_to_one_packet_change_nothing(
     assert split_bytes > 1 or made.facts["splits"] >= (2 if name.endswith("ng") else len(PACKETS))
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("num_buckets", [1, 2, 7, 64])
 def test_any_number_of_buckets_gives_the_same(in_process: None, tmp_path: Path, num_buckets: int) -> None:
@@ -116,6 +117,7 @@ def test_a_pattern_as_a_file_uri_means_what_it_matches(in_process: None, tmp_pat
         run(f"{tmp_path.as_uri()}/*.cap", tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_files_between_the_stages_lie_where_one_says(
     in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +144,7 @@ def test_files_between_the_stages_lie_where_one_says(
         run(capture, tmp_path / "out", scratch=tmp_path / "file")
 
 
+@pytest.mark.slow
 def test_compressed_and_plain_files_are_mixed(in_process: None, tmp_path: Path) -> None:
     paths = rotated(recorded("transactions").read_bytes(), 4, tmp_path)
     for number in (1, 3):
@@ -153,6 +156,7 @@ def test_compressed_and_plain_files_are_mixed(in_process: None, tmp_path: Path) 
     assert written(tmp_path / "out") == analyzed(*paths)
 
 
+@pytest.mark.slow
 def test_a_damaged_file_costs_what_is_damaged(in_process: None, tmp_path: Path) -> None:
     """Its good part, and all of the others, are there; captures and anomalies say what happened."""
     paths = rotated(recorded("versions_4_4").read_bytes(), 5, tmp_path)
@@ -181,6 +185,7 @@ def test_a_file_that_ends_too_early_is_said_to(in_process: None, tmp_path: Path,
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_files_that_are_no_captures_are_reported_and_cost_nothing_else(
     in_process: None, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from tests.spark.test_pipeline import run
 NAMES = ("follower_stopped/broker.pcap", "members_slow/broker.pcap")
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("num_buckets", [1, 5, 64])
@@ -26,6 +27,7 @@ def test_in_any_number_of_buckets_the_same_is_proven(
     assert {row["wait"] for row in found["latencies"]} & {"replicas", "group"}
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_stream_that_dies_and_goes_on_proves_the_same(

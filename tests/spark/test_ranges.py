@@ -61,6 +61,7 @@ def test_a_recording_gives_the_tables_of_analyze(followed: list[Range], tmp_path
     assert len(followed) > 3
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", WAITS)
 @pytest.mark.parametrize("most", [20, 1 << 16])
@@ -76,6 +77,7 @@ def test_what_is_proven_is_the_same(
     assert sum(0 < each.front < each.first for each in followed) > (5 if most == 20 else -1)
 
 
+@pytest.mark.slow
 def test_commits_of_several_files_and_buckets_are_the_same(
     followed: list[Range], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +90,7 @@ def test_commits_of_several_files_and_buckets_are_the_same(
     assert sum(bool(each.ends) for each in followed) > 5
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("capture", [recorded("three_brokers"), CLOCKS / WAITS[0]], ids=["calls", "waits"])
 def test_twins_say_nothing_twice(followed: list[Range], tmp_path: Path, capture: Path) -> None:
@@ -116,6 +119,7 @@ def _limits(folder: Path) -> int:
     return told["timelines_limit"]
 
 
+@pytest.mark.slow
 def test_ends_that_nobody_remembers_are_told_of(
     followed: list[Range], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +131,7 @@ def test_ends_that_nobody_remembers_are_told_of(
     assert made.rows["commits"] == len(written(tmp_path / "all")["commits"])
 
 
+@pytest.mark.slow
 def test_texts_that_tasks_have_no_room_for_settle_what_is_held(
     followed: list[Range], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

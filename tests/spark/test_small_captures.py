@@ -58,6 +58,7 @@ def test_small_files_share_their_batches_of_rows(
     assert len(batches) <= 2  # at the end, and what the end ends
 
 
+@pytest.mark.slow
 def test_a_capture_that_is_given_twice_is_told_to_be(in_process: None, tmp_path: Path) -> None:
     data = recorded("transactions").read_bytes()
     paths = [tmp_path / name for name in ("a.pcap", "b.pcap", "c.pcap.gz")]

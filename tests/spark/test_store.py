@@ -244,6 +244,7 @@ def test_files_of_others_are_let_be(output: Place, name: str) -> None:
     assert output.files() == [name]
 
 
+@pytest.mark.slow
 def test_a_file_that_is_not_what_was_written_is_not_published(
     output: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

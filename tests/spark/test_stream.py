@@ -30,6 +30,7 @@ from kwsniff.tables.column import RUN
 from kwsniff.tables.schema import TABLES
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "name", ["first_steps", "transactions", "group_consumer", "versions_4_4", "rebalance"]
@@ -266,6 +267,7 @@ def test_a_folder_is_one_run_however_often_its_stream_is_started(
     assert found == {json.loads((growing.output / "_stream" / "record.json").read_text())[RUN]}
 
 
+@pytest.mark.slow
 def test_why_finds_in_the_folder_of_a_stream_what_it_finds_in_the_captures(
     in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

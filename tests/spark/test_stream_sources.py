@@ -69,6 +69,7 @@ def recorded(folder: Path, inside: str) -> list[list[Path]]:
     return recorders
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize(

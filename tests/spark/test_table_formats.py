@@ -64,6 +64,7 @@ def rows(table: pa.Table, name: str) -> list[dict[str, Any]]:
     return in_order(table.select(schema.names).cast(schema), ())
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("form", FORMS)
 def test_rows_are_replaced_added_and_replaced_by_their_days(form: str, tmp_path: Path) -> None:
@@ -89,6 +90,7 @@ def days(found: list[dict[str, Any]], name: str) -> set[str]:
     return {day for batch in batches for day, _ in by_date(name, batch)}
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
 def test_what_was_there_before_can_still_be_read(form: str, tmp_path: Path) -> None:
@@ -100,6 +102,7 @@ def test_what_was_there_before_can_still_be_read(form: str, tmp_path: Path) -> N
     assert rows(read(output, form, "api_calls"), "api_calls") == analyzed_once(OTHER)["api_calls"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Iceberg scan planning")
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
 def test_polars_and_duckdb_read_them(form: str, tmp_path: Path) -> None:
@@ -130,6 +133,7 @@ def test_polars_and_duckdb_read_them(form: str, tmp_path: Path) -> None:
     assert counted == number
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
 def test_columns_that_are_new_are_added(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

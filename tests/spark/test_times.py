@@ -16,6 +16,7 @@ pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not 
 from tests.spark.test_pipeline import recorded, run
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "times"),

@@ -157,6 +157,7 @@ def test_the_produce_that_brought_the_record_proves_that_a_fetch_waited(  # noqa
     assert (row["wait"], parts(row)) == (wait, (0, 0, broker_ms * MS, (90 - broker_ms) * MS, 0))
 
 
+@pytest.mark.slow
 def test_recordings_prove_what_the_brokers_log_says() -> None:
     """Produce that is said to have waited for followers did so by the log, but for 2 ms or 15 %."""
     proven = Counter[bool]()

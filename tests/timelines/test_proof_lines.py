@@ -124,12 +124,14 @@ def check(marks: list[Row], calls: list[Row]) -> None:
         assert found == [plainly(call, marks) for call in calls]
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(scenes(ordered=True))
 def test_halving_finds_what_looking_at_every_mark_finds(scene: tuple[list[Row], list[Row]]) -> None:
     check(*scene)
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(scenes(ordered=False))
 def test_marks_out_of_order_are_looked_at_one_by_one(scene: tuple[list[Row], list[Row]]) -> None:
