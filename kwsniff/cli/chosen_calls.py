@@ -34,6 +34,12 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
         "docs/filters.md",
     )
     group.add_argument("--call", type=int, metavar="N", help="the call with this call_id")
+    group.add_argument(
+        "--frame", type=_packet_number, metavar="N", help="a packet of the call, as Wireshark counts"
+    )
+    group.add_argument(
+        "--stream", type=_packet_number, metavar="N", help="its TCP stream, as Wireshark counts (tcp.stream)"
+    )
     group.add_argument("--api", action="append", default=[], metavar="NAME|KEY", help="may be repeated")
     group.add_argument("--client", metavar="TEXT", help="part of the client id, an address, or address:port")
     group.add_argument(
@@ -55,7 +61,25 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     )
 
 
-_OPTIONS: Final = ("where", "call", "api", "client", "client_is", "topic", "error", "status", "connection")
+_OPTIONS: Final = (
+    "where",
+    "call",
+    "frame",
+    "stream",
+    "api",
+    "client",
+    "client_is",
+    "topic",
+    "error",
+    "status",
+    "connection",
+)
+
+
+def _packet_number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number")
+    return int(text)
 
 
 def are_chosen(args: argparse.Namespace) -> bool:
@@ -82,6 +106,9 @@ def _short_forms(args: argparse.Namespace) -> Iterator[str]:
 
     if getattr(args, "call", None) is not None:
         yield f"call_id = {args.call}"
+    for name in ("frame", "stream"):
+        if getattr(args, name, None) is not None:
+            yield f"{name} = {getattr(args, name)}"
     if apis := getattr(args, "api", None):
         yield f"api_key in ({', '.join(map(_api_key, apis))})"
     if getattr(args, "client", None) is not None:

@@ -131,7 +131,7 @@ def _resolve(where: "Filter | None", captures: Sequence[str]) -> "Filter | None"
     from kwsniff.sources.order import find_in_order
 
     names = [name for name in captures if Path(name).is_file() or Path(name).is_dir()]
-    if where is None or not where.relative_kinds or len(names) < len(captures):
+    if where is None or not (where.relative_kinds or where.asks_packets) or len(names) < len(captures):
         return where
     return resolve_captures(where, find_in_order(names).captures)
 

@@ -31,6 +31,7 @@ _LARGE: Final = 4 << 20
 _EXAMPLES = """examples:
   kwsniff show capture.pcap                                every call: request and response, decoded
   kwsniff show capture.pcap --call 12000 --hexdump         one call, with its bytes
+  kwsniff show capture.pcap --frame 1204                   the call of a packet in Wireshark
   kwsniff show capture.pcap --error any --api produce      calls of an API that got an error
   kwsniff show capture.pcap --where "topic = orders and latency > 10ms" -n 5
   kwsniff show capture.pcap --since +30s --until +35s      calls of five seconds
@@ -116,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
             times=times,
             selection=selection,
         )
-        if args.tables is None
+        if args.tables is None or (filter_ and filter_.asks_packets)
         else _open_stored(args, filter_, ports, limits)
     )
     sides = (("request",) if args.request_only else ()) + (("response",) if args.response_only else ())

@@ -92,7 +92,7 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
         ("reset_acknowledges", "bool", True), ("reset_ttl_step", "int64", True),
         ("reset_ident_step", "int64", True), ("reset_window", "int64", True), ("reset_stamped", "bool", True),
         ("icmp_error", "enum:icmp_error", True), ("icmp_from", "string", True), ("icmp_frame", "int64", True),
-        ("port_named", "bool", False),
+        ("port_named", "bool", False), ("community_id", "string", False),
     ),
     "anomalies": (
         ("capture", "string", False), ("connection_id", "int64", True), ("call_id", "int64", True),

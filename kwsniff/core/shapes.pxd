@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x366744dceb1b6b66ull
+    #define KWSNIFF_SHAPES 0xd54c485280c4636eull
     """
     const unsigned long long KWSNIFF_SHAPES

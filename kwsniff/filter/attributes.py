@@ -1,4 +1,4 @@
-"""What a filter may name: the columns of api_calls, and short names for some of them."""
+"""What a filter may name: the columns of api_calls, short names for some of them, and packets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,10 +8,16 @@ from typing import Final, Literal
 
 from kwsniff.tables.schema import TABLES
 
-Kind = Literal["number", "duration", "size", "time", "flag", "text", "texts", "errors"]
+Kind = Literal["number", "duration", "size", "time", "flag", "text", "texts", "errors", "packets"]
 
 ERROR: Final = "error"
 """Every error code of the response, from the table error_codes: a list, as `topics` is."""
+
+FRAME: Final = "frame"
+"""A packet of the call, as Wireshark numbers the packets of a capture file (`frame.number`)."""
+
+STREAM: Final = "stream"
+"""The call's TCP connection, as Wireshark numbers those of a capture file (`tcp.stream`)."""
 
 KINDS: Final[Mapping[Kind, str]] = {
     "number": "a number",
@@ -22,6 +28,7 @@ KINDS: Final[Mapping[Kind, str]] = {
     "text": "a text",
     "texts": "a list of texts",
     "errors": "a list of error codes, by name or number",
+    "packets": "a number as Wireshark counts",
 }
 _UNITS: Final = {"nanoseconds": 1, "milliseconds": 1_000_000}
 _SUFFIXES: Final = ("_ns", "_ms")
@@ -64,6 +71,8 @@ def load_attributes() -> Mapping[str, Attribute]:
             words = column.enum or (name if name in ("api_name", "error_name") else "")
             found[name] = Attribute(name, name, kinds.get(column.type, "number"), words=words)
     found[ERROR] = Attribute(ERROR, ERROR, "errors")
+    for name in (FRAME, STREAM):
+        found[name] = Attribute(name, name, "packets")
     return found
 
 

@@ -157,7 +157,24 @@ class NullCondition:
         return False
 
 
-Condition = NumberCondition | TextCondition | ErrorCondition | NullCondition
+@dataclass(frozen=True)
+class PacketCondition:
+    """Whether a call has one of these packets, or a connection with one of these numbers. The captures say
+    which calls do (kwsniff.filter.packets)."""
+
+    column: str
+    numbers: frozenset[int]
+
+    def over(self, column: Any, calls: pa.RecordBatch, failed: Failed | None) -> Truth:
+        """Not before it is located."""
+        raise AssertionError("packets are compared before they are located")
+
+    def match(self, value: Any) -> bool | None:
+        """Not by one value."""
+        return None
+
+
+Condition = NumberCondition | TextCondition | ErrorCondition | NullCondition | PacketCondition
 """A part of a filter about one column: `over` decides for the rows of a batch, `of` for one value that is
 not null."""
 

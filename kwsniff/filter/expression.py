@@ -1,19 +1,20 @@
 """A filter: conditions joined by and, or, not, with the logic of SQL's three values."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from kwsniff.errors import UsageError
-from kwsniff.filter.attributes import ERROR
+from kwsniff.filter.attributes import ERROR, FRAME, STREAM
 from kwsniff.filter.conditions import (
     Condition,
     Failed,
     NumberCondition,
+    PacketCondition,
     TextCondition,
     Truth,
     anything,
@@ -42,6 +43,13 @@ class Negation:
 
 Node = Junction | Negation | Condition
 
+_ENDS: Final = ("capture", "client_address", "client_port", "broker_address", "broker_port")
+_FRAMES: Final = ("request_frame", "request_end_frame", "response_frame", "response_end_frame")
+_COLUMNS_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    ERROR: ("error_count",), FRAME: (*_ENDS, *_FRAMES), STREAM: (*_ENDS, *_FRAMES),
+}  # fmt: skip
+"""What decides in place of a column that api_calls does not have."""
+
 
 @dataclass(frozen=True)
 class Filter:
@@ -54,7 +62,27 @@ class Filter:
     @property
     def columns(self) -> frozenset[str]:
         """Columns of api_calls that decide."""
-        return frozenset(_find_column(each.column) for each in _conditions(self.node))
+        return frozenset(
+            column
+            for each in _conditions(self.node)
+            for column in _COLUMNS_OF.get(each.column, (each.column,))
+        )
+
+    @property
+    def asks_packets(self) -> bool:
+        """Whether it names packets or TCP streams by their numbers in capture files."""
+        return any(isinstance(each, PacketCondition) for each in _conditions(self.node))
+
+    def check_located(self) -> None:
+        """Raises UsageError if it names packets, where no capture file says whose they are."""
+        if self.asks_packets:
+            raise UsageError(
+                f"{FRAME} and {STREAM} number packets of capture files, which are read twice: name files"
+            )
+
+    def locate(self, find: Callable[[PacketCondition], "Node"]) -> "Filter":
+        """The same with other conditions in place of packets."""
+        return replace(self, node=_locate(self.node, find)) if self.asks_packets else self
 
     def check_passing(self) -> None:
         """Raises UsageError if it needs what is known only once all calls have passed."""
@@ -120,10 +148,6 @@ def among(column: str, numbers: Iterable[int]) -> Filter:
     return Filter(NumberCondition(column, "=", values), f"{column} in (...)")
 
 
-def _find_column(column: str) -> str:
-    return "error_count" if column == ERROR else column
-
-
 def _conditions(node: Node) -> Iterator[Condition]:
     if isinstance(node, Junction):
         for part in node.parts:
@@ -151,7 +175,8 @@ def _truth(node: Node, calls: pa.RecordBatch, failed: Failed | None, unknown: Co
         return Truth(every, some) if node.all else Truth(some, every)
     if node.column in unknown:
         return anything(calls.num_rows)
-    return node.over(calls[_find_column(node.column)], calls, failed)
+    (column, *_) = _COLUMNS_OF.get(node.column, (node.column,))
+    return node.over(calls[column], calls, failed)
 
 
 def _possible(node: Node, facts: Mapping[str, Any]) -> tuple[bool, bool]:
@@ -205,6 +230,14 @@ def _with_topics(node: Node, names: Mapping[str, str]) -> Node:
         return node
     fits = node.fits
     return TextCondition(node.column, lambda text: fits(names.get(text, text)))
+
+
+def _locate(node: Node, find: Callable[[PacketCondition], Node]) -> Node:
+    if isinstance(node, Junction):
+        return replace(node, parts=tuple(_locate(part, find) for part in node.parts))
+    if isinstance(node, Negation):
+        return Negation(_locate(node.part, find))
+    return find(node) if isinstance(node, PacketCondition) else node
 
 
 def _resolve(node: Node, first: int | None, last: int | None) -> Node:

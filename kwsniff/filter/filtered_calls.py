@@ -13,6 +13,7 @@ from kwsniff.filter.conditions import TextCondition
 from kwsniff.filter.early import EarlyChoice, early_choice
 from kwsniff.filter.error_rows import ErrorRows
 from kwsniff.filter.expression import Filter
+from kwsniff.filter.packets import locate_packets
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.files import CaptureFile
 from kwsniff.sources.times import ends_of
@@ -46,8 +47,8 @@ class FilteredCalls:
         self._num_waiting = 0
 
     def begin(self, captures: Sequence[str], opened: CaptureFile) -> EarlyChoice | None:
-        """Resolves times of the filter. Raises UsageError for one that counts from a packet that is not
-        known."""
+        """Resolves times and packets of the filter. Raises UsageError for a time that counts from a packet
+        that is not known."""
         self._filter = resolve_over(self._filter, captures, opened)
         return early_choice(self._filter, self._catalog)
 
@@ -103,6 +104,7 @@ class FilteredCalls:
 
 def resolve_captures(filter_: Filter, captures: Sequence[str]) -> Filter:
     """As resolve_over, for captures that can be read more than once."""
+    filter_ = locate_packets(filter_, captures)
     if not filter_.relative_kinds:
         return filter_.resolve(None)
     with CaptureFile(captures[0]) as opened:
@@ -112,6 +114,7 @@ def resolve_captures(filter_: Filter, captures: Sequence[str]) -> Filter:
 def resolve_over(filter_: Filter, captures: Sequence[str], opened: CaptureFile) -> Filter:
     """The filter with its times as dates. `opened`: the first of the captures, unread. Times count from
     packets as tables have them: in microseconds."""
+    filter_ = locate_packets(filter_, captures)
     first, last = (
         None if time is None else time // _MICROSECOND * _MICROSECOND
         for time in ends_of(filter_.relative_kinds, captures, opened)

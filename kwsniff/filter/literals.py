@@ -29,6 +29,7 @@ _BYTES: Final = {
 }  # fmt: skip
 _FLAGS: Final = {"true": Fraction(1), "false": Fraction(0)}
 _MICROSECOND: Final = 1_000
+_LONGEST_NUMBER: Final = 18
 
 
 class ValueProblem(Exception):
@@ -45,6 +46,7 @@ def read_value(text: str, attribute: Attribute, zone: Zone) -> Value:
             raise ValueProblem(str(error).partition(": ")[2]) from error
     read: Mapping[str, Callable[[str, Attribute], Fraction | str]] = {
         "number": _number, "duration": _duration, "size": _size, "flag": _flag, "errors": _error,
+        "packets": _packet,
     }  # fmt: skip
     return read[attribute.kind](text, attribute) if attribute.kind in read else _text(text, attribute)
 
@@ -64,6 +66,12 @@ def microseconds(moment: int) -> Fraction:
 
 def _number(text: str, attribute: Attribute) -> Fraction:
     if not _NUMBER.fullmatch(text):
+        raise ValueProblem(_wrong(text, attribute))
+    return Fraction(text)
+
+
+def _packet(text: str, attribute: Attribute) -> Fraction:
+    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER):
         raise ValueProblem(_wrong(text, attribute))
     return Fraction(text)
 

@@ -19,6 +19,7 @@ from kwsniff.filter.conditions import (
     ErrorCondition,
     NullCondition,
     NumberCondition,
+    PacketCondition,
     TextCondition,
     matches_pattern,
 )
@@ -34,6 +35,7 @@ _OPERATORS: Final = ("=", "!=", *_ORDERS, "~", "!~")
 _DEEPEST: Final = 100
 _LONGEST: Final = 1 << 20
 _TEXTS: Final = ("text", "texts")
+_UNORDERED: Final = ("texts", "errors", "flag", "packets")
 
 
 def parse_filter(text: str, zone: Zone = UTC_ZONE) -> Filter:
@@ -167,8 +169,8 @@ class _Parser:
             return TextCondition(attribute.column, lambda text: part in text.lower())
         if operator in {"", "="}:
             return _equal(attribute, [self._value(attribute)])
-        if attribute.kind in ("texts", "errors", "flag"):
-            raise self._error(f"{attribute.name} is {KINDS[attribute.kind]}, which has no order", token)
+        if attribute.kind in _UNORDERED:
+            raise self._error(f"{attribute.name} is {KINDS[attribute.kind]}: only =, != and 'in' fit", token)
         if attribute.kind == "text":
             bound, order = self._word().value, _ORDERS[operator]
             return TextCondition(attribute.column, lambda text: order(text, bound))
@@ -205,6 +207,11 @@ class _Parser:
 def _equal(attribute: Attribute, values: list[Value]) -> Condition:
     if attribute.kind == "errors":
         return ErrorCondition(ERROR, frozenset(int(value) for value in values if isinstance(value, Fraction)))
+    if attribute.kind == "packets":
+        return PacketCondition(
+            attribute.column,
+            frozenset(int(value) for value in values if isinstance(value, Fraction)),
+        )
     if attribute.kind in _TEXTS:
         return TextCondition(attribute.column, frozenset(map(str, values)).__contains__)
     return NumberCondition(attribute.column, "=", _numbers(values))

@@ -84,6 +84,7 @@ def stored_errors(files: Files, filter_: Filter) -> ErrorRows | None:
 
 def resolve_stored(files: Files, filter_: Filter) -> Filter:
     """The filter with its times as dates; they count from the first and the last packet that was read."""
+    filter_.check_located()
     if not filter_.relative_kinds:
         return filter_.resolve(None)
     first: list[int] = []

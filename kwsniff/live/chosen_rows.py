@@ -27,6 +27,7 @@ class ChosenRows:
         if "before" in filter_.relative_kinds:
             raise UsageError("the last packet is not known in advance; count from the first: +30s")
         filter_.check_passing()
+        filter_.check_located()
         self._filter = filter_
         self._begun = begun
         self._is_resolved = False

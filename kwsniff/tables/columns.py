@@ -116,6 +116,12 @@ HARM = Column(
 CONNECTION_HARM = replace(
     HARM, doc="What the connection suffered: [account](../findings.md#account).", enum="connection_harm"
 )
+COMMUNITY_ID = Column(
+    name="community_id",
+    type="string",
+    doc="The Community ID flow hash, version 1 with seed 0, by which rows of Zeek, Suricata and Arkime join.",
+    source="addresses and ports",
+)
 GROUP_ID = Column(
     name="group_id",
     type="string",

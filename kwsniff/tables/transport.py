@@ -12,6 +12,7 @@ from kwsniff.tables.columns import (
     CLIENT_ADDRESS,
     CLIENT_ID,
     CLIENT_PORT,
+    COMMUNITY_ID,
     CONNECTION_HARM,
     CONNECTION_ID,
     PRINCIPAL,
@@ -274,6 +275,7 @@ CONNECTIONS = TableSchema(
         ),
         *EVIDENCE,
         CONNECTION_HARM,
+        COMMUNITY_ID,
     ),
 )
 
@@ -287,12 +289,7 @@ ANOMALIES = TableSchema(
         replace(CONNECTION_ID, null="it concerns the file"),
         replace(CALL_ID, null="it concerns no call"),
         _moment("time", "Time of the packet that revealed it.", "it concerns no packet", statistics=True),
-        _count(
-            "frame",
-            "That packet.",
-            "position in the capture",
-            null="it concerns no packet",
-        ),
+        _count("frame", "That packet.", "position in the capture", null="it concerns no packet"),
         _word("direction", "direction", "Sender of the bytes.", "TCP stream", "it concerns no direction"),
         _count(
             "stream_offset",

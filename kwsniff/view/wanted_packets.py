@@ -33,8 +33,8 @@ class WantedPackets:
         """All packets with a call's bytes; the first packet of each message gets a comment."""
         self.calls += call.id is not None
         for packet in call.packets:
-            client = _end(packet["client_address"], packet["client_port"])
-            broker = _end(packet["broker_address"], packet["broker_port"])
+            client = end_number(packet["client_address"], packet["client_port"])
+            broker = end_number(packet["broker_address"], packet["broker_port"])
             connection = connection_number(client, broker)
             sender = broker if packet["direction"] else client
             first, last = packet["capture"], max(packet["capture"], packet["last_capture"])
@@ -63,7 +63,8 @@ class WantedPackets:
 
 
 @lru_cache(10_000)
-def _end(address: str, port: int) -> int:
+def end_number(address: str, port: int) -> int:
+    """The number of one end of a connection, as PacketPlaces has it."""
     known = ip_address(address)
     return endpoint_number((_MAPPED if isinstance(known, IPv4Address) else b"") + known.packed, port)
 

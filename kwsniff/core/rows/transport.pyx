@@ -21,6 +21,7 @@ from kwsniff.core.kafka.kafka_connection cimport (
 from kwsniff.core.kafka.proxy_headers cimport CARRIER_CONNECT
 from kwsniff.core.bytes.hash cimport mix
 from kwsniff.core.bytes.span cimport Span, make_span
+from kwsniff.core.rows.community_id cimport COMMUNITY_ID_BYTES, write_community_id
 from kwsniff.core.rows.rows cimport capture_name, known_text, put_capture, put_endpoints, put_known, put_time
 from kwsniff.core.rows.capture_point cimport find_capture_point
 from kwsniff.core.tcp.addresses cimport format_address
@@ -59,6 +60,7 @@ cdef void write_connection(Context* context, Connection* connection, KafkaConnec
     """`kafka` is NULL for a connection that carried no payload."""
     cdef Table* table = &context.tables[<int>TABLE_CONNECTIONS]
     cdef KafkaConnection bare
+    cdef uint8_t[COMMUNITY_ID_BYTES] community
     cdef int client
     if kafka == NULL:
         describe_silent(connection, &bare)
@@ -108,6 +110,8 @@ cdef void write_connection(Context* context, Connection* connection, KafkaConnec
     put_reset(table, connection, kafka)
     put_icmp_error(table, connection)
     put_bool(table, CONNECTIONS_PORT_NAMED, is_forced(context, connection.port[1 - client]))
+    write_community_id(connection, community)
+    put_string(table, CONNECTIONS_COMMUNITY_ID, make_span(community, COMMUNITY_ID_BYTES))
     end_row(table)
 
 
