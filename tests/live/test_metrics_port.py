@@ -100,6 +100,7 @@ def test_who_does_not_read_is_hung_up(monkeypatch: pytest.MonkeyPatch) -> None:
                 time.sleep(0.05)
             else:
                 pytest.fail("threads wait for who does not read")
+            monkeypatch.setattr(metrics, "_LONGEST_S", 60)  # who reads may be slow on a busy machine
             assert _status(("127.0.0.1", port), "localhost") == 200
 
 
