@@ -22,7 +22,7 @@ from kwsniff.tables.arrays import whole_numbers
 from kwsniff.tables.column import TableSchema
 from kwsniff.tables.compute import filter_rows
 from kwsniff.tables.run import add_run_id
-from kwsniff.tables.schema import TABLES, arrow_schema, stored_schema
+from kwsniff.tables.schema import TABLES, arrow_schema, file_metadata, stored_schema
 from kwsniff.tables.write import ROW_GROUP_ROWS, parquet_writer
 from kwsniff.timelines.metadata.late_topic_names import shown_ids
 
@@ -175,7 +175,8 @@ def write_empty(place: Place, table: TableSchema) -> Part:
     """A table without rows is a file without rows: readers find its columns."""
     path = empty_path(table)
     with place.open_output(path) as file:
-        pq.write_table(arrow_schema(table).empty_table(), file)
+        with pq.ParquetWriter(file, arrow_schema(table), store_schema=False) as writer:
+            writer.add_key_value_metadata(file_metadata(table))
         size = file.tell()
     return Part(table.name, path, 0, size)
 

@@ -67,7 +67,7 @@ def place_part(name: str, place: Place, source: str, part: Part) -> Part:
     day = date_of(part.path)
     value = pa.scalar(None if day is None else date.fromisoformat(day), _DAY.type)
     with place.open_parquet(source) as file, place.open_output(part.path) as target:
-        schema = file.schema_arrow.remove_metadata().append(_DAY)
+        schema = pa.schema([field.remove_metadata() for field in file.schema_arrow]).append(_DAY)
         with pq.ParquetWriter(target, schema, compression="zstd") as writer:
             for group in range(file.num_row_groups):
                 rows = file.read_row_group(group)

@@ -14,7 +14,7 @@ from kwsniff.spark.serialization import dump, load
 from kwsniff.spark.storage import Place
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.column import TableSchema
-from kwsniff.tables.schema import arrow_schema, spark_type
+from kwsniff.tables.schema import arrow_schema, file_metadata, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -88,6 +88,8 @@ def _part(rows: list[pa.Table], name: str, date: Any, place: Place) -> Part:
     path = f"{name}/date={date or NO_DATE}/{uuid.uuid4().hex[:12]}.parquet"
     table = pa.concat_tables(rows)
     with place.open_output(path) as file:
-        pq.write_table(table, file, compression="zstd")
+        with pq.ParquetWriter(file, table.schema, compression="zstd", store_schema=False) as writer:
+            writer.add_key_value_metadata(file_metadata(AGGREGATES[name]))
+            writer.write_table(table)
         size = file.tell()
     return Part(name, path, table.num_rows, size)

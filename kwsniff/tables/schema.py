@@ -1,8 +1,11 @@
 """All tables, and their schemas for Arrow and Spark. Other modules of this package declare the tables."""
 
+import base64
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from kwsniff.tables.calls import API_CALLS
@@ -78,6 +81,13 @@ INNER: Final = {
 }
 """Internal tables of the core, which users do not get."""
 
+SCHEMA_VERSION: Final = 1
+"""Grows when a column goes away, or changes its name, type or meaning; not with new columns."""
+
+VERSION_KEY: Final = "kwsniff.schema_version"
+DESCRIPTION: Final = "description"
+_LINK: Final = re.compile(r"\[([^\]]+)\]\([^)]+\)")
+
 _PANDAS: Final = {"bool": "boolean", "int16": "Int16", "int32": "Int32", "int64": "Int64"}
 
 _SPARK: Final = {
@@ -119,6 +129,32 @@ def stored_schema(table: TableSchema) -> "pa.Schema":
     return pa.schema(
         [(column.name, _encode_type(column)) for column in table.columns], for_pandas(table.columns)
     )
+
+
+@cache
+def file_metadata(table: TableSchema) -> Mapping[str, str]:
+    """What every parquet file of a table says of its columns.
+
+    `kwsniff.schema_version`: of the table; `kwsniff.columns`: a JSON object, column -> description;
+    `ARROW:schema`: the schema in memory, whose fields have their description as metadata, for Arrow's readers
+    (source: Arrow's documentation of the C++ Parquet writer); `pandas`: see for_pandas.
+    """
+    import pyarrow as pa
+
+    told = {VERSION_KEY: str(SCHEMA_VERSION), **for_pandas(table.columns)}
+    fields = [
+        pa.field(column.name, _plain(column), metadata={DESCRIPTION: describe(column)})
+        for column in table.columns
+    ]
+    in_memory = base64.b64encode(pa.schema(fields, told).serialize().to_pybytes()).decode()
+    described = json.dumps({column.name: describe(column) for column in table.columns}, ensure_ascii=False)
+    return {"ARROW:schema": in_memory, "kwsniff.columns": described, **told}
+
+
+def describe(column: Column) -> str:
+    """A column in a sentence or more, with its unit."""
+    unit = f" In {column.unit}." if column.unit else ""
+    return _LINK.sub(r"\1", column.doc) + unit
 
 
 def for_pandas(columns: Sequence[Column]) -> dict[str, str]:

@@ -23,7 +23,7 @@ from kwsniff.errors import OutputError
 from kwsniff.tables.column import TableSchema
 from kwsniff.tables.folder import Folder, translate_errors
 from kwsniff.tables.run import add_run_id, new_run_id
-from kwsniff.tables.schema import TABLES, arrow_schema, for_pandas, stored_schema
+from kwsniff.tables.schema import TABLES, arrow_schema, file_metadata, stored_schema
 
 ROW_GROUP_ROWS = 1 << 16
 """Approximate rows of a row group: a few MB, so that a reader can skip or distribute parts of a file."""
@@ -191,9 +191,8 @@ def parquet_writer(
 ) -> pq.ParquetWriter:
     """A writer of this table in its coded or plain schema. `changes`: of `encoding`."""
     writer = pq.ParquetWriter(sink, schema, **encoding(table) | changes)
-    writer.add_key_value_metadata(
-        for_pandas(table.columns)
-    )  # without store_schema, the schema's own metadata is left out
+    # Without store_schema, the schema's own metadata is left out.
+    writer.add_key_value_metadata(file_metadata(table))
     return writer
 
 
