@@ -98,13 +98,12 @@ class FoundHarm:
 
     def _fetch(self, query: str, values: Mapping[str, int] | None = None) -> tuple[Numbers, Numbers]:
         found = self._database.execute(query, values).fetchnumpy()
-        key, code = (np.ma.filled(found[name], NONE) for name in ("key", "code"))
-        return key.astype(np.int64), code.astype(np.int8)
+        return np.asarray(found["key"], np.int64), np.asarray(found["code"], np.int8)
 
     def _keep(self, table: str) -> bool:
         """A table of harmed rows, in order: DuckDB then looks into few blocks of it for rows of one group."""
         made = f"create or replace temp table harm_of_{table} as select {KEYS[table]} as key, "
-        code = "(list_position($words::varchar[], harm) - 1)::tinyint as code "
+        code = f"coalesce(list_position($words::varchar[], harm) - 1, {NONE})::tinyint as code "
         harmed = f"from {_OF_TABLES[table]} where harm is not null order by key"
         self._database.execute(made + code + harmed, {"words": [*WORDS[table]]})
         return bool(self._database.execute(f"from harm_of_{table} limit 1").fetchall())

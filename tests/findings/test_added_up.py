@@ -17,6 +17,7 @@ from kwsniff.findings.views import files_of_tables
 from kwsniff.spark.serialization import dump, load
 from tests.findings import scripted
 from tests.findings.conftest import TablesOf
+from kwsniff.findings.prefilter.standing_reads import StandingReads
 from tests.findings.scripted import table_of
 from tests.findings.test_figures import RECORDINGS
 from tests.house.tree import ROOT
@@ -33,7 +34,7 @@ def told(figures: Figures) -> tuple[Any, ...]:
         for name, columns in figures.sums().items()
     }
     counted = figures.as_dict()
-    reads = {name: counted.pop(name) for name in ("empty_beyond", "repeated_reads")}
+    reads = {name: counted.pop(name) for name in StandingReads().figures()}
     asked = [rule for rule in figures.worth_asking() if not any(reads.keys() & gate for gate in rule.when)]
     return counted, sums, figures.total_ns(), figures.long_texts, asked
 
