@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.findings.harm import keep_harm
+from kwsniff.findings.harm import is_harmed, keep_harm
 from kwsniff.findings.rule import LAST, Rule
 from kwsniff.findings.views import ENTRIES
 from kwsniff.tables.arrays import numbers
@@ -32,8 +32,8 @@ _FILLED: Final = ", ".join(f"coalesce({name}, {NONE}) as {name}" for name in _CO
 _ROWS: Final = 1 << 16
 _NAMED: Final = re.compile(r"\$(\w+)")
 _FOLDER: Final = Path(__file__).with_name("account")
-_LISTED, _RELATED, _SUMS = (
-    (_FOLDER / f"{name}.sql").read_text("utf-8") for name in ("listed", "related", "sums")
+_LISTED, _FRAMED, _RELATED, _SUMS = (
+    (_FOLDER / f"{name}.sql").read_text("utf-8") for name in ("listed", "framed", "related", "sums")
 )
 _ALL: Final = f"from {ENTRIES}"
 _BEGIN: Final = """
@@ -77,9 +77,12 @@ def explain(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]
     if new:
         _tell(database, new)
         database.execute(_LISTED)
+        if any(each.all_frames for each in findings):
+            database.execute(_FRAMED)
         if any(_explains(each) for each in findings):
             keep_harm(database)
-            database.execute(_RELATED)
+            if is_harmed(database):
+                database.execute(_RELATED)
 
 
 def list_calls(

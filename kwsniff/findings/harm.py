@@ -25,7 +25,12 @@ select exists (from api_calls where status = 'unanswered'),
         or closed_by = 'broker' and calls = 0 or protocol not in ('empty', 'kafka', 'tls', 'undecided')
         or coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) > 0)
 """
-_OF_TABLES: Final = {"api_calls": "troubled_call_rows", "connections": "troubled_connection_rows"}
+_OF_TABLES: Final = {"api_calls": "troubled_call", "connections": "troubled_connection"}
+_KEPT: Final = ("troubled_wait", "troubled_late", "troubled_refusal", "troubled_call", "troubled_connection")
+"""Views whose rows are kept."""
+_HARMED: Final = " or ".join(
+    f"exists (from {name} where harm is not null)" for name in _OF_TABLES.values()
+)
 _CONNECTION: Final = "''::varchar as run_id, 0::bigint as connection_id"
 _PARTY: Final = (
     "''::varchar as client, ''::varchar as client_address, ''::varchar as broker, "
@@ -34,6 +39,8 @@ _PARTY: Final = (
 _CALL: Final = f"{_CONNECTION}, 0::bigint as call_id, {_PARTY}, ''::varchar as api_name"
 _JUDGED: Final = "''::varchar as harm, ''::varchar as routine, false as known"
 _EMPTY: Final = {
+    "routine_error": "0::int as error_code, ''::varchar as routine, false as always",
+    "whole_connection": _CONNECTION,
     "troubled_wait": f"{_CALL}, {_JUDGED}, false as plain",
     "troubled_late": _CALL,
     "troubled_refusal": f"{_CALL}, ''::varchar as routine, 0::int as error_code, ''::varchar as error, "
@@ -49,6 +56,8 @@ def keep_harm(database: "duckdb.DuckDBPyConnection") -> None:
         return
     ((unanswered, long, refused, unheard, odd),) = database.execute(_THERE).fetchall()
     there = {
+        "routine_error": refused,
+        "whole_connection": unanswered or long,
         "troubled_wait": unanswered,
         "troubled_late": long,
         "troubled_refusal": refused,
@@ -60,15 +69,22 @@ def keep_harm(database: "duckdb.DuckDBPyConnection") -> None:
     keep_small(database, made.values())
     for name in HARM[:-1]:
         empty = f"create temp view {name} as select {_EMPTY.get(name)} where false"
+        made_as = made.get(name, empty)
+        if name in _KEPT:
+            # A view is planned when it is made, and again for each query that names it.
+            made_as = made_as.replace("temp view", "temp table", 1)
         # a time before, memory may not have sufficed for all
-        database.execute(made.get(name, empty).replace("create temp", "create or replace temp", 1))
-        if name in ("troubled_call", "troubled_connection"):
-            database.execute(f"create or replace temp table {name}_rows as from {name}")
-            database.execute(f"create or replace temp view {name} as from {name}_rows")
+        database.execute(made_as.replace("create temp", "create or replace temp", 1))
+
+
+def is_harmed(database: "duckdb.DuckDBPyConnection") -> bool:
+    """Whether a call or a connection suffered harm, once `keep_harm` has looked."""
+    ((found,),) = database.execute(f"select {_HARMED}").fetchall()
+    return bool(found)
 
 
 def _is_kept(database: "duckdb.DuckDBPyConnection") -> bool:
-    kept = "select count(*) from duckdb_tables() where table_name = 'troubled_connection_rows'"
+    kept = "select count(*) from duckdb_tables() where table_name = 'troubled_connection'"
     return database.execute(kept).fetchall() != [(0,)]
 
 
