@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kwsniff.findings.views import HARM, add_views, keep_small, statements_of
+from kwsniff.findings.views import HARM, add_views, is_made, keep_small, note_made, statements_of
 from kwsniff.tables.arrays import Numbers
 from kwsniff.tables.harm import KEYS, NONE, WORDS, find_codes
 
@@ -28,9 +28,8 @@ select exists (from api_calls where status = 'unanswered'),
 _OF_TABLES: Final = {"api_calls": "troubled_call", "connections": "troubled_connection"}
 _KEPT: Final = ("troubled_wait", "troubled_late", "troubled_refusal", "troubled_call", "troubled_connection")
 """Views whose rows are kept."""
-_HARMED: Final = " or ".join(
-    f"exists (from {name} where harm is not null)" for name in _OF_TABLES.values()
-)
+_LAST: Final = _KEPT[-1]
+_HARMED: Final = " or ".join(f"exists (from {name} where harm is not null)" for name in _OF_TABLES.values())
 _CONNECTION: Final = "''::varchar as run_id, 0::bigint as connection_id"
 _PARTY: Final = (
     "''::varchar as client, ''::varchar as client_address, ''::varchar as broker, "
@@ -54,6 +53,7 @@ def keep_harm(database: "duckdb.DuckDBPyConnection") -> None:
     """Makes the views of harm, and asks `troubled_call` and `troubled_connection` once."""
     if _is_kept(database):
         return
+    add_views(database, [_THERE])
     ((unanswered, long, refused, unheard, odd),) = database.execute(_THERE).fetchall()
     there = {
         "routine_error": refused,
@@ -75,6 +75,7 @@ def keep_harm(database: "duckdb.DuckDBPyConnection") -> None:
             made_as = made_as.replace("temp view", "temp table", 1)
         # a time before, memory may not have sufficed for all
         database.execute(made_as.replace("create temp", "create or replace temp", 1))
+    note_made(database, [_LAST])
 
 
 def is_harmed(database: "duckdb.DuckDBPyConnection") -> bool:
@@ -84,8 +85,7 @@ def is_harmed(database: "duckdb.DuckDBPyConnection") -> bool:
 
 
 def _is_kept(database: "duckdb.DuckDBPyConnection") -> bool:
-    kept = "select count(*) from duckdb_tables() where table_name = 'troubled_connection'"
-    return database.execute(kept).fetchall() != [(0,)]
+    return is_made(database, _LAST)
 
 
 class FoundHarm:

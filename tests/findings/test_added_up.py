@@ -13,11 +13,11 @@ import pytest
 
 from kwsniff.findings.prefilter import client_rates, lags, partition_volumes
 from kwsniff.findings.prefilter.figures import COUNTED, Figures
+from kwsniff.findings.prefilter.standing_reads import StandingReads
 from kwsniff.findings.views import files_of_tables
 from kwsniff.spark.serialization import dump, load
 from tests.findings import scripted
 from tests.findings.conftest import TablesOf
-from kwsniff.findings.prefilter.standing_reads import StandingReads
 from tests.findings.scripted import table_of
 from tests.findings.test_figures import RECORDINGS
 from tests.house.tree import ROOT
