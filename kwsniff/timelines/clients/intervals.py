@@ -1,8 +1,10 @@
 """The interval at which a client repeats something, if the times show one."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
+
+import numpy as np
 
 LEAST_INTERVALS: Final = 3
 MOST_TIMES: Final = 64
@@ -23,20 +25,22 @@ class Mode(NamedTuple):
         return f"{self.alike} of {self.values} are {self.lowest:,} to {self.highest:,}"
 
 
-def find_mode(values: Iterable[int], slack: int = 0) -> Mode | None:
+def find_mode(values: Sequence[int], slack: int = 0) -> Mode | None:
     """The value that most of `values` (microseconds) have within 10 % and `slack`; None unless it is half of
     them, of at least LEAST_INTERVALS."""
-    told = sorted(values)
-    begin, best = 0, (0, 0)
-    for end, value in enumerate(told):
-        while value > told[begin] * 1.1 + slack:
-            begin += 1
-        best = max(best, (end + 1 - begin, -begin))
-    alike, first = best[0], -best[1]
-    if len(told) < LEAST_INTERVALS or 2 * alike < len(told) or alike < LEAST_INTERVALS:
+    if len(values) < LEAST_INTERVALS:
         return None
-    part = [round(value / _MICROSECONDS) for value in told[first : first + alike]]
-    return Mode(part[alike // 2], part[0], part[-1], alike, len(told))
+    told = np.sort(np.array(values, np.float64))
+    begins = np.searchsorted(told * 1.1 + slack, told)
+    counts = np.arange(1, len(told) + 1) - begins
+    last = int(counts.argmax())
+    alike, first = int(counts[last]), int(begins[last])
+    if 2 * alike < len(told) or alike < LEAST_INTERVALS:
+        return None
+    middle, lowest, highest = (
+        round(value / _MICROSECONDS) for value in told[[first + alike // 2, first, last]].tolist()
+    )
+    return Mode(middle, lowest, highest, alike, len(told))
 
 
 def intervals_of(times: Mapping[int, Sequence[int]]) -> list[int]:
@@ -45,7 +49,6 @@ def intervals_of(times: Mapping[int, Sequence[int]]) -> list[int]:
 
 
 def merge_times(known: Sequence[int], found: Sequence[int]) -> list[int]:
-    """The first MOST_TIMES of both, in their order."""
-    if len(known) == MOST_TIMES and known[-1] <= min(found):
-        return [*known]
-    return sorted([*known, *found])[:MOST_TIMES]
+    """The first MOST_TIMES of both, which are in order."""
+    both = [*known, *found[:MOST_TIMES]]
+    return (both if not known or known[-1] <= found[0] else sorted(both))[:MOST_TIMES]
