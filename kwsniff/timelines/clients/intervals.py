@@ -1,10 +1,8 @@
 """The interval at which a client repeats something, if the times show one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
-
-import numpy as np
 
 LEAST_INTERVALS: Final = 3
 MOST_TIMES: Final = 64
@@ -25,20 +23,20 @@ class Mode(NamedTuple):
         return f"{self.alike} of {self.values} are {self.lowest:,} to {self.highest:,}"
 
 
-def find_mode(values: Sequence[int], slack: int = 0) -> Mode | None:
+def find_mode(values: Iterable[int], slack: int = 0) -> Mode | None:
     """The value that most of `values` (microseconds) have within 10 % and `slack`; None unless it is half of
     them, of at least LEAST_INTERVALS."""
-    if len(values) < LEAST_INTERVALS:
-        return None
-    told = np.sort(np.array(values, np.float64))
-    begins = np.searchsorted(told * 1.1 + slack, told)
-    counts = np.arange(1, len(told) + 1) - begins
-    last = int(counts.argmax())
-    alike, first = int(counts[last]), int(begins[last])
+    told = sorted(values)
+    begin = first = alike = 0
+    for end, value in enumerate(told, 1):
+        while value > told[begin] * 1.1 + slack:
+            begin += 1
+        if end - begin > alike:
+            first, alike = begin, end - begin
     if 2 * alike < len(told) or alike < LEAST_INTERVALS:
         return None
     middle, lowest, highest = (
-        round(value / _MICROSECONDS) for value in told[[first + alike // 2, first, last]].tolist()
+        round(told[place] / _MICROSECONDS) for place in (first + alike // 2, first, first + alike - 1)
     )
     return Mode(middle, lowest, highest, alike, len(told))
 
