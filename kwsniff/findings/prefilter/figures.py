@@ -338,12 +338,8 @@ def _texts_in(schema: pa.Schema) -> list[int]:
     ]
 
 
-_GROUP_CALLS: Final = {
-    "leaves": "is_leave", "heartbeats": "is_heartbeat", "share_fetches": "is_share_fetch",
-}  # fmt: skip
-"""Figure -> the purpose of the calls that it counts."""
-
-
+_GROUP_CALLS: Final = {"leaves": "is_leave", "heartbeats": "is_heartbeat", "share_fetches": "is_share_fetch"}
+"""Figure -> the purpose of its calls."""
 _SUMS: Final = (
     "unanswered", "cut_off", "unnamed", "replicas", *_GROUP_CALLS, "waits_for_replicas",
     "read_committed", "throttled_ms", "total_ns", "longest_ns", "longest_call_ns", "slow_calls",
