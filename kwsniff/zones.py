@@ -1,10 +1,9 @@
 """The time zone of times on the screen: `2026-11-21 22:06:53.312 UTC`. Programs get UTC in ISO 8601."""
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, NamedTuple
 
 from kwsniff.errors import UsageError
 
@@ -19,8 +18,7 @@ Time = datetime | int | None
 """A datetime, UTC if naive; or nanoseconds since 1970."""
 
 
-@dataclass(frozen=True, slots=True)
-class Zone:
+class Zone(NamedTuple):
     """A zone with its name on the command line. `info`: None for this machine's zone."""
 
     name: str

@@ -183,7 +183,7 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins | CapturePoints:
     """One reading of all captures. Where it shows places or twins that were not known, nothing is left but
     these: what is counted while rows pass has to be counted without them."""
     made = with_sources((*plan.chosen, "connections"))
-    found = replace(plan.found, unread=list(plan.found.unread))
+    found = plan.found._replace(unread=list(plan.found.unread))
     delivered = delivered_tables(made)
     with _writer(plan.output, made, plan.run) as writer, ExitStack() as stack:
         summary = Summary(plan.ports, twins)

@@ -183,7 +183,7 @@ def _error(catalog: "Catalog", which: str) -> Answer:
         hint = "; see kwsniff explain errors" if is_code else _near(which, names, "errors")
         raise UsageError(f"unknown error '{which}'{hint}")
     cause = catalog.causes.get(error.code)
-    return {**asdict(error), "usual": cause and asdict(cause)}, _error_lines(error, cause)
+    return {**error._asdict(), "usual": cause and cause._asdict()}, _error_lines(error, cause)
 
 
 def _error_lines(error: "ErrorCode", cause: "Cause | None") -> Iterator[str]:
@@ -225,10 +225,10 @@ def _list(catalog: "Catalog", subject: str) -> Answer:
         ]
         facts: list[Any] = [_api_facts(api) for api in apis]
     elif subject == "errors":
-        facts = [asdict(error) for error in catalog.errors.values()]
+        facts = [error._asdict() for error in catalog.errors.values()]
         rows = [(str(error.code), error.name, error.meaning) for error in catalog.errors.values()]
     elif subject == "schemas":
-        facts = [asdict(schema) for schema in catalog.schemas.values()]
+        facts = [schema._asdict() for schema in catalog.schemas.values()]
         rows = [
             (schema.module, schema.name, ",".join(map(str, schema.versions)), _flexible(schema.flexible_from))
             for schema in catalog.schemas.values()
@@ -312,7 +312,7 @@ def _schema(catalog: "Catalog", name: str, version: int) -> Answer:
     if program is None:
         known = ", ".join(map(str, catalog.schemas[name].versions))
         raise UsageError(f"{name} has versions {known}, not {version}")
-    facts = asdict(catalog.schemas[name]) | {"schema_version": version} | _program_facts(program)
+    facts = catalog.schemas[name]._asdict() | {"schema_version": version} | _program_facts(program)
     return facts, [f"{name} v{version}", *_program_lines(program)]
 
 

@@ -5,8 +5,7 @@ sentence is wrapped at spaces. A name is shortened in its middle only if it and 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 _INDENT: Final = "  "
 _GAP: Final = "  "
@@ -26,8 +25,7 @@ _SENTENCES: Final = frozenset(
 Measure = Callable[[str], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(NamedTuple):
     """A table on the screen. `importance`: names of columns, most important first, then the rest in order.
     `title_without`: another title for when a column is left out."""
 
@@ -38,8 +36,7 @@ class Grid:
     title_without: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Prose:
+class Prose(NamedTuple):
     """Sentences below a grid: wrapped in the width of the terminal, or in a common width elsewhere."""
 
     text: str
@@ -49,8 +46,7 @@ class Prose:
         return [_INDENT + line for line in wrap(self.text, width - len(_INDENT), measure)]
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
+class Fitted(NamedTuple):
     """A table as lines; the first is the header. `left_out`: names of columns that did not fit."""
 
     title: str

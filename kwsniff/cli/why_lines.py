@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.failures import failure_grids, without_routine
@@ -217,7 +217,7 @@ def _errors(grid: Grid, width: int, most: int) -> Iterator[str]:
         more = f" (first {most} of {len(grid.rows)})" if len(grid.rows) > most else ""
         yield ""
         yield from _wrap(f"{grid.title}{more}:", width, "")
-        yield from fit(replace(grid, rows=grid.rows[:most]), width).lines
+        yield from fit(grid._replace(rows=grid.rows[:most]), width).lines
 
 
 def _slowest(rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:

@@ -50,7 +50,7 @@ from kwsniff.core.tcp.stream_table cimport PLACE_FIRST, PLACE_LAST, StreamSink, 
 from kwsniff.core.tcp.events cimport TcpEvent
 from kwsniff.core.tcp.streams cimport end_streams, free_streams, start_streams, take_segment, take_time
 
-import secrets
+import os
 from hashlib import blake2b
 
 from kwsniff.core.capture.packets import LINK_TYPES
@@ -188,7 +188,7 @@ cdef class Analyzer:
         self.context.rows = row_sink()
         self.context.beside = beside
         share_memory(&self.context, self.take_rows is not None)
-        start_context(&self.context, <uint64_t>secrets.randbits(63))
+        start_context(&self.context, <uint64_t>int.from_bytes(os.urandom(8)))
         sink.context = &self.context
         sink.bytes = take_bytes
         sink.gap = take_gap
@@ -197,7 +197,7 @@ cdef class Analyzer:
         sink.oddity = take_oddity
         sink.event = take_event
         # The seed keeps a hostile capture from choosing addresses that share one hash bucket; it orders nothing.
-        if not start_streams(&self.streams, sink, self.context.limits, <uint64_t>secrets.randbits(63)):
+        if not start_streams(&self.streams, sink, self.context.limits, <uint64_t>int.from_bytes(os.urandom(8))):
             raise MemoryError
         self.streams.above = &self.context
         if samples > 0:

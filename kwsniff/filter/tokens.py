@@ -6,8 +6,7 @@ that it is compared with. Text in single or double quotes may contain anything; 
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from kwsniff.errors import PlacedError
 
@@ -32,8 +31,7 @@ class FilterError(PlacedError):
         super().__init__(f"{problem}\n  {shown}\n  {' ' * (start - begin)}{'^' * max(width, 1)}")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """`value`: the text without its quotes. `start`, `end`: its place in the filter."""
 
     kind: Literal["word", "text", "operator", "end"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.findings.harm import keep_harm
+from kwsniff.findings.harm import is_harmed, keep_harm
 from kwsniff.findings.rule import LAST, Rule
 from kwsniff.findings.views import ENTRIES
 from kwsniff.tables.arrays import numbers
@@ -27,11 +27,13 @@ TABLE: Final = "finding_calls"
 NONE: Final = -1
 Entries = np.ndarray[Any, np.dtype[np.int64]]
 _COLUMNS: Final = ("finding_id", "call_id", "connection_id")
+_FILLED: Final = ", ".join(f"coalesce({name}, {NONE}) as {name}" for name in _COLUMNS)
+"""Without nulls there are no masked arrays, whose module takes longer to load than most rules to be asked."""
 _ROWS: Final = 1 << 16
 _NAMED: Final = re.compile(r"\$(\w+)")
 _FOLDER: Final = Path(__file__).with_name("account")
-_LISTED, _RELATED, _SUMS = (
-    (_FOLDER / f"{name}.sql").read_text("utf-8") for name in ("listed", "related", "sums")
+_LISTED, _FRAMED, _RELATED, _SUMS = (
+    (_FOLDER / f"{name}.sql").read_text("utf-8") for name in ("listed", "framed", "related", "sums")
 )
 _ALL: Final = f"from {ENTRIES}"
 _BEGIN: Final = """
@@ -75,9 +77,12 @@ def explain(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]
     if new:
         _tell(database, new)
         database.execute(_LISTED)
+        if any(each.all_frames for each in findings):
+            database.execute(_FRAMED)
         if any(_explains(each) for each in findings):
             keep_harm(database)
-            database.execute(_RELATED)
+            if is_harmed(database):
+                database.execute(_RELATED)
 
 
 def list_calls(
@@ -100,9 +105,8 @@ def list_entries(database: "duckdb.DuckDBPyConnection", findings: Sequence["Find
     ((total,),) = database.execute("select count(*) from found_entry").fetchall()
     for first in range(0, total, _ROWS):
         chosen = f"from found_entry where rowid between {first} and {first + _ROWS - 1}"
-        given = database.execute(f"select {', '.join(_COLUMNS)} {chosen}").fetchnumpy()
-        filled = [np.ma.filled(given[name], NONE).astype(np.int64) for name in _COLUMNS]
-        yield np.stack(filled, axis=1)
+        given = database.execute(f"select {_FILLED} {chosen}").fetchnumpy()
+        yield np.stack([np.asarray(given[name], np.int64) for name in _COLUMNS], axis=1)
 
 
 def calls_batch(rows: Entries) -> pa.RecordBatch:

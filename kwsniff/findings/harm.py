@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kwsniff.findings.views import HARM, add_views, keep_small, statements_of
+from kwsniff.findings.views import HARM, add_views, is_made, keep_small, note_made, statements_of
 from kwsniff.tables.arrays import Numbers
 from kwsniff.tables.harm import KEYS, NONE, WORDS, find_codes
 
@@ -25,7 +25,11 @@ select exists (from api_calls where status = 'unanswered'),
         or closed_by = 'broker' and calls = 0 or protocol not in ('empty', 'kafka', 'tls', 'undecided')
         or coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) > 0)
 """
-_OF_TABLES: Final = {"api_calls": "troubled_call_rows", "connections": "troubled_connection_rows"}
+_OF_TABLES: Final = {"api_calls": "troubled_call", "connections": "troubled_connection"}
+_KEPT: Final = ("troubled_wait", "troubled_late", "troubled_refusal", "troubled_call", "troubled_connection")
+"""Views whose rows are kept."""
+_LAST: Final = _KEPT[-1]
+_HARMED: Final = " or ".join(f"exists (from {name} where harm is not null)" for name in _OF_TABLES.values())
 _CONNECTION: Final = "''::varchar as run_id, 0::bigint as connection_id"
 _PARTY: Final = (
     "''::varchar as client, ''::varchar as client_address, ''::varchar as broker, "
@@ -34,6 +38,8 @@ _PARTY: Final = (
 _CALL: Final = f"{_CONNECTION}, 0::bigint as call_id, {_PARTY}, ''::varchar as api_name"
 _JUDGED: Final = "''::varchar as harm, ''::varchar as routine, false as known"
 _EMPTY: Final = {
+    "routine_error": "0::int as error_code, ''::varchar as routine, false as always",
+    "whole_connection": _CONNECTION,
     "troubled_wait": f"{_CALL}, {_JUDGED}, false as plain",
     "troubled_late": _CALL,
     "troubled_refusal": f"{_CALL}, ''::varchar as routine, 0::int as error_code, ''::varchar as error, "
@@ -47,8 +53,11 @@ def keep_harm(database: "duckdb.DuckDBPyConnection") -> None:
     """Makes the views of harm, and asks `troubled_call` and `troubled_connection` once."""
     if _is_kept(database):
         return
+    add_views(database, [_THERE])
     ((unanswered, long, refused, unheard, odd),) = database.execute(_THERE).fetchall()
     there = {
+        "routine_error": refused,
+        "whole_connection": unanswered or long,
         "troubled_wait": unanswered,
         "troubled_late": long,
         "troubled_refusal": refused,
@@ -60,16 +69,23 @@ def keep_harm(database: "duckdb.DuckDBPyConnection") -> None:
     keep_small(database, made.values())
     for name in HARM[:-1]:
         empty = f"create temp view {name} as select {_EMPTY.get(name)} where false"
+        made_as = made.get(name, empty)
+        if name in _KEPT:
+            # A view is planned when it is made, and again for each query that names it.
+            made_as = made_as.replace("temp view", "temp table", 1)
         # a time before, memory may not have sufficed for all
-        database.execute(made.get(name, empty).replace("create temp", "create or replace temp", 1))
-        if name in ("troubled_call", "troubled_connection"):
-            database.execute(f"create or replace temp table {name}_rows as from {name}")
-            database.execute(f"create or replace temp view {name} as from {name}_rows")
+        database.execute(made_as.replace("create temp", "create or replace temp", 1))
+    note_made(database, [_LAST])
+
+
+def is_harmed(database: "duckdb.DuckDBPyConnection") -> bool:
+    """Whether a call or a connection suffered harm, once `keep_harm` has looked."""
+    ((found,),) = database.execute(f"select {_HARMED}").fetchall()
+    return bool(found)
 
 
 def _is_kept(database: "duckdb.DuckDBPyConnection") -> bool:
-    kept = "select count(*) from duckdb_tables() where table_name = 'troubled_connection_rows'"
-    return database.execute(kept).fetchall() != [(0,)]
+    return is_made(database, _LAST)
 
 
 class FoundHarm:
@@ -98,13 +114,12 @@ class FoundHarm:
 
     def _fetch(self, query: str, values: Mapping[str, int] | None = None) -> tuple[Numbers, Numbers]:
         found = self._database.execute(query, values).fetchnumpy()
-        key, code = (np.ma.filled(found[name], NONE) for name in ("key", "code"))
-        return key.astype(np.int64), code.astype(np.int8)
+        return np.asarray(found["key"], np.int64), np.asarray(found["code"], np.int8)
 
     def _keep(self, table: str) -> bool:
         """A table of harmed rows, in order: DuckDB then looks into few blocks of it for rows of one group."""
         made = f"create or replace temp table harm_of_{table} as select {KEYS[table]} as key, "
-        code = "(list_position($words::varchar[], harm) - 1)::tinyint as code "
+        code = f"coalesce(list_position($words::varchar[], harm) - 1, {NONE})::tinyint as code "
         harmed = f"from {_OF_TABLES[table]} where harm is not null order by key"
         self._database.execute(made + code + harmed, {"words": [*WORDS[table]]})
         return bool(self._database.execute(f"from harm_of_{table} limit 1").fetchall())

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kwsniff.filter.tokens import quote
 from kwsniff.findings.api_purposes import PURPOSES, add_purpose
 from kwsniff.tables.enums import WORDS
 
@@ -40,14 +39,24 @@ def _add_error_causes(database: "duckdb.DuckDBPyConnection") -> None:
     causes.txt; `passes` is in seconds, `asked` a column of api_calls with what the client asked for."""
     from kwsniff.layout.catalog import load_catalog
 
-    rows = []
+    columns: dict[str, list[object]] = {name: [] for name in _CAUSE}
     for code, cause in load_catalog().causes.items():
         asked = cause.asked or (None, None)
-        texts_ = [cause.cause, _with_settings(cause), *asked, cause.owner]
-        quoted = ", ".join("null" if text is None else quote(text) for text in texts_)
-        rows.append(f"({code}, {quoted}, {cause.passes_s or 'null'}, {bool(cause.findings)})")
-    columns = "error_code, cause, advice, asked, asked_name, owner, passes, has_rule"
-    database.execute(f"create temp table error_cause as from (values {', '.join(rows)}) v({columns})")
+        texts_ = cause.cause, _with_settings(cause), *asked, cause.owner
+        row = code, *texts_, cause.passes_s or None, bool(cause.findings)
+        for column, value in zip(columns.values(), row, strict=True):
+            column.append(value)
+    # Lists take a quarter of the time of as many texts in the statement.
+    chosen = ", ".join(f"unnest(${name}::{type_}[]) as {name}" for name, type_ in _CAUSE.items())
+    database.execute(f"create temp table error_cause as select {chosen}", columns)
+
+
+_CAUSE: Final = {
+    "error_code": "integer",
+    **dict.fromkeys(("cause", "advice", "asked", "asked_name", "owner"), "varchar"),
+    "passes": "integer",
+    "has_rule": "boolean",
+}
 
 
 def _with_settings(cause: "Cause") -> str:

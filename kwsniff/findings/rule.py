@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 SEVERITIES: Final = ("problem", "warning", "info")
 """Worst first."""
@@ -125,8 +125,7 @@ _WHEN: Final = 512
 """Bytes at the beginning of a file that have its first line, `when`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(NamedTuple):
     """What decides whether a rule is read and asked at all."""
 
     name: str

@@ -14,7 +14,7 @@ from kwsniff.filter.tokens import quote
 from kwsniff.findings.database import hush, open_database
 from kwsniff.findings.references import REFERENCES
 from kwsniff.findings.small_tables import TABLES_OF_FEW, are_few, are_small
-from kwsniff.tables.column import Column
+from kwsniff.findings.table_views import FEW, columns_in, show_no_rows, show_rows, source_of
 from kwsniff.tables.folder import settle
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.temporary import temporary_folder
@@ -30,9 +30,6 @@ _SMALL = 64 << 20
 """Bytes of files for which threads cost more than they save."""
 _LARGE: Final = 256 << 10
 """Bytes of a file that may hold texts by the megabyte once it is unpacked."""
-_FEW: Final = 64
-"""Files of a table that are kept open, for the columns of each, and whose footers are kept: more of them take
-the memory, which grows with their number."""
 _MB_OF_A_THREAD: Final = 125
 """What one takes of large tables at the least, by DuckDB's own guide."""
 MEMORY = "512MB"
@@ -105,15 +102,16 @@ def open_for(
         views["origin"] = _NO_ORIGINS
     asked = [*queries]
     everything, named = _named_in(asked, views)
-    # Those of harm alone wait for `add_views`: most of them cannot have rows.
-    direct, _ = _named_in(asked, {name: views[name] for name in views if name not in HARM[:-1]})
-    wanted = direct | everything.intersection(READ)
+    # What harm alone needs waits for `add_views`: most captures have none.
+    wanted, _ = _named_in(asked, {name: views[name] for name in views if name not in HARM[:-1]})
     with temporary_folder() as folder, open_database(bare=True) as database:
-        for name in named.intersection(known):
+        filled = [*named.intersection(known)]
+        for name in filled:
             _fill(database, name, known[name])
+        note_made(database, filled)
         yield _create_views(
-            database, sources, views, wanted=wanted, columns=named, memory=memory, long_texts=long_texts,
-            copies=Path(folder),
+            database, sources, views, wanted=wanted, later=everything - wanted, columns=named, memory=memory,
+            long_texts=long_texts, copies=Path(folder),
         )  # fmt: skip
 
 
@@ -138,41 +136,37 @@ def _create_views(
     *,
     wanted: Container[str],
     columns: Container[str] | None,
+    later: Container[str] = (),
     memory: str = MEMORY,
     long_texts: bool = False,
     copies: Path | None = None,
 ) -> "duckdb.DuckDBPyConnection":
+    """`later`: tables that are noted for `add_views`."""
     _set_up(database, memory)
-    chosen = {name: [*sources[name]] for name in READ if name in wanted and sources.get(name)}
+    shown = [name for name in READ if name in wanted or name in later]
+    chosen = {name: [*sources[name]] for name in shown if sources.get(name)}
     shortened = long_texts or _long_texts_in(chosen)
     size = sum(Path(file).stat().st_size for listed in sources.values() for file in listed)
-    if max(map(len, chosen.values()), default=0) > _FEW:
+    if max(map(len, chosen.values()), default=0) > FEW:
         database.execute("set parquet_metadata_cache = false")
     if size < _SMALL or int(memory.removesuffix("MB")) < _MB_OF_A_THREAD:
         database.execute("set threads = 1")
     kept = not shortened and are_small(chosen.values(), memory)
-    for name in READ:
+    waiting: dict[str, str] = {}
+    for name in shown:
         if name in chosen and shortened:
             _take_short(database, name, chosen[name], columns, copies)
-        elif name in chosen:
-            _show(database, name, _source(chosen[name]), columns, kept=kept)
-        elif name in wanted:
-            _show_nothing(database, name, kept=kept)
+            continue
+        statement = show_no_rows(name, kept=kept)
+        if listed := chosen.get(name):
+            there = columns_in(database, listed)
+            statement = show_rows(name, source_of(listed), there, columns, kept=kept)
+        if name in wanted:
+            database.execute(statement)
+        else:
+            waiting[name] = statement
+    note_made(database, waiting, waiting.values())
     return _with_views(database, views, wanted, kept=kept)
-
-
-def _source(listed: Sequence[str | os.PathLike[str]]) -> str:
-    apart = str(len(listed) <= _FEW or not _have_same_columns(listed)).lower()
-    files_ = ", ".join(map(quote, map(str, listed)))
-    return f"read_parquet([{files_}], union_by_name={apart}, hive_partitioning=false)"
-
-
-def _have_same_columns(listed: Sequence[str | os.PathLike[str]]) -> bool:
-    """Whether the files are of one time: columns are added as kwsniff learns them."""
-    import pyarrow.parquet as pq
-
-    first = pq.read_schema(listed[0])
-    return all(pq.read_schema(file).equals(first) for file in listed[1:])
 
 
 def _long_texts_in(files_: Mapping[str, Sequence[str | os.PathLike[str]]]) -> bool:
@@ -200,7 +194,8 @@ def _take_short(
         copies = [Path(place, f"{name}-{number}.parquet") for number in range(len(listed))]
         for file, copy in zip(listed, copies, strict=True):
             copy_shortened(file, copy, columns)
-        _show(database, name, _source(copies), columns, kept=folder is None)
+        there = columns_in(database, copies)
+        database.execute(show_rows(name, source_of(copies), there, columns, kept=folder is None))
 
 
 def files_of_tables(folder: Path) -> dict[str, list[str]]:
@@ -238,8 +233,9 @@ def open_tables(
         if name not in wanted:
             continue
         rows = tables.get(name)
-        database.register(f"{name}_rows", arrow_schema(TABLES[name]).empty_table() if rows is None else rows)
-        _show(database, name, f"{name}_rows", named, kept=kept)
+        given = arrow_schema(TABLES[name]).empty_table() if rows is None else rows
+        database.register(f"{name}_rows", given)
+        database.execute(show_rows(name, f"{name}_rows", given.column_names, named, kept=kept))
     return _with_views(database, views, wanted, kept=kept)
 
 
@@ -262,9 +258,19 @@ def add_views(database: "duckdb.DuckDBPyConnection", queries: Iterable[str]) -> 
     """Makes the shared views that these queries need and that `open_for` left out."""
     views = {name: text for name, text in _views().items() if name not in HARM}
     needed, _ = _named_in(queries, views)
-    listed = "select view_name, false from duckdb_views() union select table_name, true from duckdb_tables()"
-    there = dict(database.execute(listed).fetchall())
-    _with_views(database, views, needed - there.keys(), kept=there.get("connection", False))
+    noted = database.execute("from noted").fetchall()
+    for name, statement, _ in noted:
+        if statement and name in needed:
+            database.execute(statement)
+            database.execute("update noted set statement = null where name = $name", {"name": name})
+    there = {name: is_view for name, _, is_view in noted}
+    _with_views(database, views, needed - there.keys(), kept=not there.get("connection", True))
+
+
+def is_made(database: "duckdb.DuckDBPyConnection", name: str) -> bool:
+    """Whether `open_for`, `add_views` or `note_made` made a view or a table of this name."""
+    made = "select count(*) from noted where name = $name and statement is null"
+    return database.execute(made, {"name": name}).fetchall() != [(0,)]
 
 
 def columns_named(queries: Iterable[str]) -> set[str]:
@@ -282,7 +288,7 @@ SMALL: Final = (
 def keep_small(database: "duckdb.DuckDBPyConnection", queries: Iterable[str]) -> None:
     """Small views that these queries need are asked once, and not again for each query that names them; all
     views are small where the tables are. Those of harm are the caller's."""
-    asked = "select view_name from duckdb_views() where temporary"
+    asked = "select name from noted where is_view"
     shown = {name for (name,) in database.execute(asked).fetchall()}
     views = {name: text for name, text in _views().items() if name not in HARM}
     needed, _ = _named_in(queries, views)
@@ -306,49 +312,6 @@ def _set_up(database: "duckdb.DuckDBPyConnection", memory: str = MEMORY) -> None
         "set asof_loop_join_threshold = 0"
     )
     hush(database)
-
-
-def _show(
-    database: "duckdb.DuckDBPyConnection",
-    name: str,
-    source: str,
-    wanted: Container[str] | None = None,
-    *,
-    kept: bool = False,
-) -> None:
-    """A table with all columns of today, or some: those that a folder of before does not have are null.
-
-    `kept`: the rows are taken now, since the source will be gone.
-    """
-    # Names are those of TABLES; paths are quoted by _shown.
-    there = {column[0] for column in database.execute(f"from {source} limit 0").description or ()}
-    columns = [
-        f'"{column.name}"' if column.name in there else f'{_name_absent(column)} as "{column.name}"'
-        for column in TABLES[name].columns
-        if wanted is None or column.name in wanted
-    ]
-    selected = ", ".join(columns) or "1 as row"
-    how = "table" if kept else "view"
-    database.execute(f"create temp {how} {name} as select {selected} from {source}")  # noqa: S608
-
-
-def _show_nothing(database: "duckdb.DuckDBPyConnection", name: str, *, kept: bool) -> None:
-    """A table without rows."""
-    columns = ", ".join(f'null::{_TYPES[column.type]} as "{column.name}"' for column in TABLES[name].columns)
-    how = "table" if kept else "view"
-    database.execute(f"create temp {how} {name} as select {columns} limit 0")
-
-
-def _name_absent(column: Column) -> str:
-    # Rows of before runs had ids join with each other: all of them are of one run.
-    return "''" if column.name == "run_id" else f"null::{_TYPES[column.type]}"
-
-
-_TYPES: Mapping[str, Any] = {
-    "bool": "boolean", "int16": "smallint", "int32": "integer", "int64": "bigint", "double": "double",
-    "string": "varchar", "strings": "varchar[]", "integers": "bigint[]", "time": "timestamptz",
-    "binary": "blob",
-}  # fmt: skip
 
 
 _OF_VIEWS: Final = ("calls", "restarts", "replicas", "spans", "sums", "opening", "closes", "harm")
@@ -393,8 +356,30 @@ def _with_views(
     for name, add in REFERENCES.items():
         if name in wanted:
             add(database)
+    made = {False: [name for name in REFERENCES if name in wanted], True: list[str]()}
     for name, statement in views.items():
         if statement and name in wanted and name not in HARM:
             is_kept = kept and name in TABLES_OF_FEW
             database.execute(statement.replace("temp view", "temp table", 1) if is_kept else statement)
+            made[not is_kept].append(name)
+    for is_view, names in made.items():
+        note_made(database, names, is_view=is_view)
     return database
+
+
+def note_made(
+    database: "duckdb.DuckDBPyConnection",
+    names: Iterable[str],
+    statements: Iterable[str] | None = None,
+    *,
+    is_view: bool = False,
+) -> None:
+    """Notes what was made, or how it is made once it is needed: DuckDB's own list takes longer to read."""
+    database.execute(
+        "create temp table if not exists noted (name varchar, statement varchar, is_view boolean)"
+    )
+    listed = [*names]
+    values = {"names": listed, "is_view": is_view}
+    values["statements"] = [None] * len(listed) if statements is None else [*statements]
+    chosen = "unnest($names::varchar[]), unnest($statements::varchar[]), $is_view"
+    database.execute(f"insert into noted select {chosen}", values)

@@ -6,10 +6,9 @@ program is compiled once per (api, version, direction). A vendor's folder is rea
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from kwsniff.errors import LayoutError
 from kwsniff.layout.causes import Cause, parse_causes
@@ -36,8 +35,7 @@ _Value = TypeVar("_Value")
 _Key = TypeVar("_Key", int, str)
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaRange:
+class SchemaRange(NamedTuple):
     """A schema found inside bytes fields and records. ``number``: its record or key type, if it has one."""
 
     name: str

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kwsniff.layout.words import fail
 
@@ -15,8 +14,7 @@ _KNOWN: Final = ("cause", "do", *SIDES, "asked", "owner", "passes", "finding")
 _NEEDED: Final = ("cause", "do")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
+class Cause(NamedTuple):
     """One block of causes.txt; the head of that file explains the lines.
 
     `settings`: side (client, topic, broker) -> names. `asked`: a column of api_calls, and a name for its

@@ -1,7 +1,6 @@
 """The content of a layout file, independent of the text format and of the program's bytes."""
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from kwsniff.layout.meaning import Meaning
 
@@ -14,8 +13,7 @@ RESPONSE: Final = 1
 Section = Literal["request", "response", "header", "schema"]
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
+class Versions(NamedTuple):
     """An inclusive range of versions."""
 
     first: int
@@ -38,8 +36,7 @@ class Versions:
         return other.first <= self.first <= self.last <= other.last
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One line of a layout.
 
     ``type`` is a scalar's name, ``string``, ``string16``, ``bytes``, ``records``, ``rest`` or ``struct``;
@@ -69,8 +66,7 @@ class Field:
         return base + ("?" if self.nullable else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """A request, a response, a header or a schema, in all its versions.
 
     ``releases`` names the Kafka releases an alternate layout belongs to and is empty otherwise. ``number``
@@ -99,8 +95,7 @@ class Message:
 EVERY: Final = Versions(0, OPEN)
 
 
-@dataclass(frozen=True, slots=True)
-class Traits:
+class Traits(NamedTuple):
     """Traits on the first line, after key, name and versions; empty or None: not given."""
 
     internal: bool = False
@@ -127,8 +122,7 @@ class Traits:
     """In other versions the API has another use."""
 
 
-@dataclass(frozen=True, slots=True)
-class ApiRange:
+class ApiRange(NamedTuple):
     """An API key with its versions; request and response of an API always have the same ones.
 
     ``flexible_from`` is ``OPEN`` (32767) for an API that has no flexible version.
@@ -150,8 +144,7 @@ class ApiRange:
         return Versions(self.min_version, self.max_version)
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderUse:
+class HeaderUse(NamedTuple):
     """The header version of messages: for every API (``api`` None) or for one API's versions."""
 
     direction: int
@@ -161,8 +154,7 @@ class HeaderUse:
     versions: Versions | None
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutFile:
+class LayoutFile(NamedTuple):
     """The content of one file."""
 
     file: str

@@ -10,9 +10,8 @@ element in ARRAY_SCALAR).
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-from typing import Final
+from typing import Final, NamedTuple
 
 from kwsniff.layout.check import struct_size
 from kwsniff.layout.meaning import Meaning
@@ -63,8 +62,7 @@ _OP: Final = struct.Struct("<BBBBIII")
 _KINDS: Final = {kind.name.lower(): kind for kind in Kind}
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """A compiled layout.
 
     ``fields`` and ``paths`` are indexed by op: the field a value or TAG op reads (None for END, TAGS and

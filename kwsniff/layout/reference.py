@@ -1,13 +1,12 @@
 """Error codes, releases and enums: reference tables next to the layouts."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kwsniff.layout.words import fail
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorCode:
+class ErrorCode(NamedTuple):
     """An error code of the protocol. ``since``: its first release; ``meaning``: one line."""
 
     code: int
@@ -17,8 +16,7 @@ class ErrorCode:
     meaning: str
 
 
-@dataclass(frozen=True, slots=True)
-class Releases:
+class Releases(NamedTuple):
     """API versions by release.
 
     ``names`` is in order of release; ``ranges`` maps an api key to one entry per name: (min, max) or None.

@@ -8,7 +8,6 @@ A file that cannot be used is an error, so that it does not silently have no eff
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import NoReturn
@@ -73,7 +72,7 @@ class Vendor:
         if not number.isdigit() or int(number) != api.key:
             fail(file, 1, f"api {api.key} must be in a file {api.key}_NAME.layout")
         checksum = blake2b("\0".join(self.texts.values()).encode(), digest_size=7).digest()
-        self.apis.append(replace(api, checksum=int.from_bytes(checksum)))
+        self.apis.append(api._replace(checksum=int.from_bytes(checksum)))
 
     def _read_schemas(self, file: str, text: str) -> None:
         layout = parse_layout(text, file)

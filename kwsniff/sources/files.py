@@ -12,9 +12,8 @@ import stat
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from kwsniff.codecs.compressed_files import IGNORED_BYTES, decompress_gzip, decompress_zstd
 from kwsniff.errors import CaptureError
@@ -43,8 +42,7 @@ _CAPTURE_MAGICS = (
 _WHAT_IT_READS = "kwsniff reads pcap and pcapng, also inside gzip or zstd"
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """A raw file outside the file systems of this machine, and its size."""
 
     raw: io.RawIOBase
@@ -189,8 +187,7 @@ class _Chained:
         return start + self._rest.read(size - len(start) if size >= len(start) else size)
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
+class Unread(NamedTuple):
     """A path among the captures that cannot be read. `size`: its bytes; None if it is not a
     file."""
 
@@ -202,8 +199,7 @@ class Unread:
         return f"{self.name}: {self.why}"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """Captures to read, and unreadable files to report."""
 
     captures: list[str]

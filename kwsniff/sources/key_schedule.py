@@ -7,9 +7,8 @@ import hmac
 import re
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kwsniff.core.tls.hello_texts import NAMES
 
@@ -31,8 +30,7 @@ _MAC_BYTES: Final = {"sha1": 20, "sha256": 32, "sha384": 48}
 _BLOCK: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Suite:
+class Suite(NamedTuple):
     """Parameters of a cipher suite for records and keys."""
 
     mode: bytes

@@ -6,9 +6,8 @@ with any file.
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from kwsniff.core.capture.file_splits import Scan, read_head, scan
 from kwsniff.errors import CaptureError
@@ -29,8 +28,7 @@ _MOST_BYTES: Final = 16 << 20
 _BIG: Final = 0xA1  # first byte of a big-endian pcap
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
+class Looked(NamedTuple):
     """Facts from the beginning of a capture; only the name if it cannot be read twice."""
 
     name: str

@@ -7,11 +7,10 @@
 
 import re
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from kwsniff.errors import UsageError
 from kwsniff.sources.files import STANDARD_INPUT, CaptureFile
@@ -37,8 +36,7 @@ _TIME_OF_DAY: Final = re.compile(r"(?a)\d\d?:")
 _OFFSET: Final = re.compile(r"(?a)(?<=\d) *(UTC|[+-]\d\d(?::?\d\d)?)$")
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """A given time. `nanoseconds`: since 1970 (`at`), after the first packet (`after`), before
     the last one (`before`); a time of day gets its date later."""
 

@@ -1,6 +1,7 @@
 """Rows of a batch grouped by some of its columns."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,13 @@ class Groups:
         order = in_groups(group, len(self._first))
         ends = np.cumsum(np.bincount(group, minlength=len(self._first)))
         return iter(np.split(values[order], ends[:-1]))
+
+    def sort(self, column: pa.Array) -> Iterator[list[int]]:
+        """The values of each group, of a column without nulls, in their order."""
+        values = whole_numbers(column, null=0)
+        told = values[np.lexsort((values, self._group))].tolist()
+        ends = np.cumsum(np.bincount(self._group, minlength=len(self._first))).tolist()
+        return (told[begin:end] for begin, end in pairwise([0, *ends]))
 
 
 def _number(combined: Numbers) -> tuple[Numbers, Numbers]:

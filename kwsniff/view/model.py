@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.program import Program
@@ -24,8 +24,7 @@ RecordPlace = tuple[int, int, str]
 LIMITS: Final = Limits()
 
 
-@dataclass(frozen=True, slots=True)
-class Break:
+class Break(NamedTuple):
     """A decoding error: a code of a closed list, a JSON pointer, the offset in the message."""
 
     code: str

@@ -13,6 +13,7 @@ import pytest
 
 from kwsniff.findings.prefilter import client_rates, lags, partition_volumes
 from kwsniff.findings.prefilter.figures import COUNTED, Figures
+from kwsniff.findings.prefilter.standing_reads import StandingReads
 from kwsniff.findings.views import files_of_tables
 from kwsniff.spark.serialization import dump, load
 from tests.findings import scripted
@@ -33,7 +34,7 @@ def told(figures: Figures) -> tuple[Any, ...]:
         for name, columns in figures.sums().items()
     }
     counted = figures.as_dict()
-    reads = {name: counted.pop(name) for name in ("empty_beyond", "repeated_reads")}
+    reads = {name: counted.pop(name) for name in StandingReads().figures()}
     asked = [rule for rule in figures.worth_asking() if not any(reads.keys() & gate for gate in rule.when)]
     return counted, sums, figures.total_ns(), figures.long_texts, asked
 

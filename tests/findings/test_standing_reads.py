@@ -56,6 +56,12 @@ def test_an_offset_that_is_delivered_again_counts_each_time() -> None:
     assert counted(fetch(at, 40, 10) for at in range(9)) == (0, 8)
 
 
+def test_an_offset_of_0_that_is_delivered_again_is_that_of_a_start() -> None:
+    reads = StandingReads()
+    reads.add(batch_of(fetch(at, offset, 10) for at, offset in enumerate([0, 0, 7, 0, 7, 7, 7])))
+    assert reads.figures() == {"empty_beyond": 0, "repeated_reads": 4, "repeated_beyond_start": 2}
+
+
 def test_a_consumer_that_goes_back_counts_once_for_each_time() -> None:
     offsets = [0, 10, 20, 0, 10, 20, 0, 10, 20]
     assert counted(fetch(at, offset, 10) for at, offset in enumerate(offsets)) == (0, 2)
@@ -141,7 +147,7 @@ def test_parts_of_a_capture_are_a_bound_together() -> None:
     both = {(row["connection_id"], row["partition"], row["topic"] or row["topic_id"]) for row in rows[::2]}
     assert whole.figures()["repeated_reads"] >= sum(each["repeated_reads"] for each in alone)
     assert whole.figures()["repeated_reads"] <= sum(each["repeated_reads"] for each in alone) + len(both)
-    assert StandingReads().figures() == {"empty_beyond": 0, "repeated_reads": 0}
+    assert set(StandingReads().figures().values()) == {0}
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -154,7 +160,7 @@ def test_deliveries_of_the_first_offset_count_in_any_order(seed: int) -> None:
         part = StandingReads()
         part.add(batch_of(dice.sample(rows, len(rows))))
         whole.merge(part.state())
-    assert whole.figures()["repeated_reads"] >= 4 * 10 - 1
+    assert whole.figures()["repeated_reads"] >= whole.figures()["repeated_beyond_start"] >= 4 * 10 - 1
 
 
 def test_one_half_after_the_other_counts_what_the_whole_does() -> None:
@@ -163,7 +169,7 @@ def test_one_half_after_the_other_counts_what_the_whole_does() -> None:
     first.add(batch_of(rows[:4]))
     second.add(batch_of(rows[4:]))
     first.merge(second.state())
-    assert first.figures() == {"empty_beyond": 0, "repeated_reads": 7}
+    assert first.figures() == {"empty_beyond": 0, "repeated_reads": 7, "repeated_beyond_start": 7}
 
 
 def test_a_capture_does_not_know_where_its_readers_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +178,7 @@ def test_a_capture_does_not_know_where_its_readers_are(monkeypatch: pytest.Monke
         monkeypatch.setattr("os.urandom", lambda size, seed=seed: seed)
         reads = StandingReads()
         reads.add(batch_of(rows))
-        assert tuple(reads.figures().values()) == expected(rows)
+        assert tuple(reads.figures().values())[:2] == expected(rows)
         found.append(reads.state()[1])
     assert found[0] != found[1]
     assert sorted(found[0]) == sorted(found[1])

@@ -1,4 +1,4 @@
-"""`python -m tests.perf.instructions [--keep] [--against COMMIT]`: instructions per call, by valgrind.
+"""`python -m tests.perf.instructions [--load NAME] [--keep] [--against COMMIT]`: instructions, by valgrind.
 
 Times differ from run to run, instructions hardly: the same build and the same capture give the same number
 but for some tenths of a percent (addresses, hash seeds). `kwsniff analyze -o` of a small capture of each kind
@@ -101,10 +101,11 @@ def read_callgrind(path: Path) -> Counted:
     return Counted(ours / 1e6, sum(costs.values()) / 1e6)
 
 
-def measured(commit: str, folder: Path) -> list[Line]:
-    """Every load of this checkout."""
+def measured(commit: str, folder: Path, loads_: Sequence[str] = tuple(SCENES)) -> list[Line]:
+    """These loads of this checkout."""
     lines = []
-    for name, (scene, period, megabytes) in SCENES.items():
+    for name in loads_:
+        scene, period, megabytes = SCENES[name]
         least, more = folder / f"{name}-least.pcap", folder / f"{name}.pcap"
         few = repeat.write(least, scene(), megabytes=0.0, period_ns=period)
         calls = repeat.write(more, scene(), megabytes=megabytes, period_ns=period) - few
@@ -157,6 +158,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--against", metavar="COMMIT", help="compare with this line of the history, not the last"
     )
+    parser.add_argument("--load", choices=SCENES, action="append", help="this load alone (default: all)")
     options = parser.parse_args(arguments)
     if not shutil.which("valgrind"):
         sys.stderr.write("valgrind is not installed: apt-get install valgrind\n")
@@ -164,7 +166,7 @@ def run(arguments: Sequence[str]) -> int:
     history = kept()
     compile_sources()
     with tempfile.TemporaryDirectory() as folder:
-        lines = measured(head_commit(), Path(folder))
+        lines = measured(head_commit(), Path(folder), options.load or [*SCENES])
     worse = False
     sys.stdout.write(f"{'load':<8}{'core per call':>16}{'all per call':>16}{'to start':>14}\n")
     for line in lines:

@@ -176,7 +176,7 @@ def _failures(window: Window, state: ViewState, height: int, width: int) -> Rend
     for grid in grids[: parts - 1]:
         rows = [row for row in grid.rows if wanted in " ".join(row).lower()]
         title = grid.title.partition(",")[0]  # in one line
-        part = replace(grid, title=title, rows=rows[: max(room - _HEAD_LINES, 1)])
+        part = grid._replace(title=title, rows=rows[: max(room - _HEAD_LINES, 1)])
         drawn += ["", _table(part, width, styles={"error": "red"})]
     return Group(*drawn)
 

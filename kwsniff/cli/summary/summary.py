@@ -1,7 +1,6 @@
 """The summary of an analysis on the screen: as wide as the terminal; in a pipe, as wide as needed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -92,7 +91,7 @@ def summary_parts(summary: Facts, top: int, zone: Zone = UTC_ZONE) -> Iterator[P
         if grid.rows:
             more = len(grid.rows) - top
             title = f"{grid.title} (first {top} of {len(grid.rows)})" if more > 0 else grid.title
-            yield replace(grid, title=title, rows=grid.rows[:top])
+            yield grid._replace(title=title, rows=grid.rows[:top])
     if summary["tables"]:
         rows = sum(summary["rows"].get(name, 0) for name in summary["tables"])
         (folder, *_) = {str(Path(path).parent) for path in summary["tables"].values()}

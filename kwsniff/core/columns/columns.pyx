@@ -26,7 +26,7 @@ from kwsniff.core.bytes.buffer cimport Buffer, append, append_raw, contents, rel
 from kwsniff.core.bytes.hash cimport hash_span
 from kwsniff.core.bytes.span cimport Span, drop, keep, same_bytes
 
-import secrets
+import os
 
 from kwsniff.core.declared import COLUMNS, INNER_COLUMNS
 
@@ -38,7 +38,7 @@ cdef enum:
     SHORT_TEXT = 256            # texts up to this are never left out
 
 # Per process: who writes a capture cannot choose texts that share a slot. It orders nothing.
-cdef uint64_t hash_seed = secrets.randbits(64)
+cdef uint64_t hash_seed = int.from_bytes(os.urandom(8))
 
 cdef dict KINDS = {
     "int64": (<int>COLUMN_INT64, 8), "time": (<int>COLUMN_TIME, 8), "int32": (<int>COLUMN_INT32, 4),

@@ -21,9 +21,10 @@ cdef enum:
     NUM_READERS = 0
     NUM_EMPTY = 1
     NUM_REPEATED = 2
-    FIRST_TIME = 3
-    LAST_TIME = 4
-    NUM_SUMS = 5
+    NUM_BEYOND_START = 3
+    FIRST_TIME = 4
+    LAST_TIME = 5
+    NUM_SUMS = 6
 
 
 cdef inline int64_t number_of(int64_t topic, int64_t partition, int64_t connection) noexcept nogil:
@@ -59,7 +60,9 @@ cdef inline void follow(
     if is_empty:
         sums[NUM_EMPTY] += end > table[1, place]
     elif bytes_ > 0:
-        sums[NUM_REPEATED] += table[1, place] <= table[2, place]
+        if table[1, place] <= table[2, place]:
+            sums[NUM_REPEATED] += 1
+            sums[NUM_BEYOND_START] += table[1, place] > 0
         table[2, place] = table[1, place]
 
 
@@ -71,8 +74,8 @@ def follow_reads(
 
     `columns`: topic, topic_id, partition, connection_id, requested_offset, high_watermark, record_bytes,
     record_count, time. `topics`, `topic_ids`: a number for each code, null at the end. `sums`, added to: readers,
-    fetches that got nothing below the high watermark, deliveries that are not beyond the one before, and the
-    first and the last time. `seed`: a number that no capture can know, the same for one table.
+    fetches that got nothing below the high watermark, deliveries that are not beyond the one before, those of
+    them that are not of offset 0, and the first and the last time. `seed`: a number that no capture can know, the same for one table.
     """
     cdef View[9] views
     cdef int64_t[CHUNK] topic, topic_id, partition, connection, asked, end, bytes_, count, time
@@ -123,6 +126,7 @@ def add_readers(const int64_t[:, ::1] readers, int64_t[:, ::1] table, int64_t[::
             place = place_of(table, readers[0, at], seed)
             if table[0, place]:
                 sums[NUM_REPEATED] += 1
+                sums[NUM_BEYOND_START] += 1
             else:
                 sums[NUM_READERS] += 1
                 if sums[NUM_READERS] > table.shape[1] // 2:

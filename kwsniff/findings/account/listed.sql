@@ -8,24 +8,6 @@ select number, run_id, connection_id, call_id from (
         coalesce(c.request_time, c.response_time) between coalesce(f.first_time - to_seconds(1), '-infinity'::timestamptz)
             and coalesce(f.last_time + to_seconds(1), 'infinity'::timestamptz) as in_time
     from (select distinct number, call_id from listed_call) l join call c using (call_id) join finding_row f using (number)
-) where found = 1 or in_time
-union all
--- A packet that opens or ends a connection shows which one.
-select distinct f.number, n.run_id, n.connection_id, null::bigint as call_id
-from listed_frame l join finding_row f using (number)
-    join (select *, unnest([first_frame, close_frame, reset_frame, icmp_frame]) as frame from connection) n using (frame)
-where (f.broker = n.broker or f.client in (n.client, n.client_address) or f.subject in (n.client, n.client_address, n.broker)
-        or f.broker is null and f.client is null)
-    and n.first_time <= coalesce(f.last_time, 'infinity'::timestamptz) and n.last_time >= coalesce(f.first_time, '-infinity'::timestamptz);
+) where found = 1 or in_time;
 
--- A finding that names no call concerns those of its connections at its time.
-create or replace temp table finding_entry as
-with of_connections as materialized (select * from listed_entry where call_id is null and number not in (select number from listed_call))
-select distinct *, true as listed from (
-    from listed_entry
-    union all
-    select e.number, c.run_id, c.connection_id, c.call_id
-    from of_connections e join finding_row f using (number) join call c using (run_id, connection_id)
-    where coalesce(c.request_time, c.response_time) <= coalesce(f.last_time, 'infinity'::timestamptz)
-        and coalesce(c.response_end_time, 'infinity'::timestamptz) >= coalesce(f.first_time, '-infinity'::timestamptz)
-)
+create or replace temp table finding_entry as select distinct *, true as listed from listed_entry

@@ -188,9 +188,9 @@ class Figures:
         self._commits.add(batch)
 
     def _count_group_calls(self, batch: pa.RecordBatch) -> None:
-        """Members that leave, and fetches of share groups."""
+        """Members that leave or beat, and fetches of share groups."""
         codes, apis = codes_in(batch, "api_name")
-        for name, purpose in (("leaves", "is_leave"), ("share_fetches", "is_share_fetch")):
+        for name, purpose in _GROUP_CALLS.items():
             self._sums[name] += sum(codes.count(apis.index(api)) for api in names_of(purpose) if api in apis)
         epochs = [apis.index(api) for api in names_of("is_epoch_heartbeat") if api in apis]
         if epochs:
@@ -338,8 +338,10 @@ def _texts_in(schema: pa.Schema) -> list[int]:
     ]
 
 
+_GROUP_CALLS: Final = {"leaves": "is_leave", "heartbeats": "is_heartbeat", "share_fetches": "is_share_fetch"}
+"""Figure -> the purpose of its calls."""
 _SUMS: Final = (
-    "unanswered", "cut_off", "unnamed", "replicas", "leaves", "share_fetches", "waits_for_replicas",
+    "unanswered", "cut_off", "unnamed", "replicas", *_GROUP_CALLS, "waits_for_replicas",
     "read_committed", "throttled_ms", "total_ns", "longest_ns", "longest_call_ns", "slow_calls",
     "queued_calls", "calls_in_line", "longest_rebalance_ns", "ended", "refused",
     "silent", "syn_retries", "client_resets", "odd_resets", "closed_by_broker",

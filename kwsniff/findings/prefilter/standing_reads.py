@@ -16,6 +16,7 @@ _READERS: Final = 1 << 16
 _LEAST_US: Final = 3_000_000
 """`seconds` of the rule."""
 _NEVER: Final = np.iinfo(np.int64).max
+_FIGURES: Final = ("empty_beyond", "repeated_reads", "repeated_beyond_start")
 _NUMBERS: Final = (
     "partition", "connection_id", "requested_offset", "high_watermark", "record_bytes", "record_count",
     "time",
@@ -35,7 +36,7 @@ class StandingReads:
 
     def __init__(self) -> None:
         self._table = np.zeros((3, 0), np.int64)
-        self._sums = np.array([0, 0, 0, _NEVER, -_NEVER], np.int64)
+        self._sums = np.array([0, 0, 0, 0, _NEVER, -_NEVER], np.int64)
         self._seed = int.from_bytes(os.urandom(8))
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -47,14 +48,15 @@ class StandingReads:
 
     def figures(self) -> Mapping[str, float]:
         """`empty_beyond`: fetches without a record below the high watermark; `repeated_reads`: deliveries of
-        an offset that is not beyond the one before. Both are 0 where all fetches are too close together
-        for the rule, and infinite where readers are too many to be followed."""
-        readers, empty, repeated, first, last = map(int, self._sums)
+        an offset that is not beyond the one before; `repeated_beyond_start`: those of them that are not of
+        offset 0. All are 0 where all fetches are too close together for the rule, and infinite where
+        readers are too many to be followed."""
+        readers, *counts, first, last = map(int, self._sums)
         if last - first < _LEAST_US:
-            return {"empty_beyond": 0, "repeated_reads": 0}
+            return dict.fromkeys(_FIGURES, 0)
         if readers > _READERS:
-            return {"empty_beyond": float("inf"), "repeated_reads": float("inf")}
-        return {"empty_beyond": empty, "repeated_reads": repeated}
+            return dict.fromkeys(_FIGURES, float("inf"))
+        return dict(zip(_FIGURES, counts, strict=True))
 
     def state(self) -> tuple[Any, ...]:
         """What was counted, for `merge`."""
@@ -63,12 +65,12 @@ class StandingReads:
     def merge(self, state: tuple[Any, ...]) -> None:
         """Adds what another one counted."""
         sums, table = (from_bytes(data) for data in state)
-        readers, empty, repeated, first, last = map(int, sums[0])
+        readers, *counts, first, last = map(int, sums[0])
         add_readers(table.reshape(3, -1), self._places(), self._sums, self._seed)
         if readers > _READERS:
             self._sums[0] = readers
-        self._sums[1:3] += (empty, repeated)
-        self._sums[3:] = min(self._sums[3], first), max(self._sums[4], last)
+        self._sums[1:-2] += counts
+        self._sums[-2:] = min(self._sums[-2], first), max(self._sums[-1], last)
 
     def _places(self) -> Numbers:
         if not self._table.size:

@@ -18,6 +18,7 @@ _DELAY: Final = 1_500
 _HALF: Final = 500
 """Microseconds that the milliseconds of a timestamp lack on average."""
 _MOST_LISTED: Final = 8
+_COLUMNS: Final = tuple(column.name for column in TABLES["clients"].own)
 
 
 class Known(Protocol):
@@ -37,7 +38,7 @@ def row_of(
     catalog: Catalog, key: tuple[str | None, str], client: Known, times: Mapping[str, Sequence[int]]
 ) -> dict[str, Any]:
     """The row of a client. `times`: its intervals, in microseconds."""
-    row: dict[str, Any] = dict.fromkeys(column.name for column in TABLES["clients"].own)
+    row: dict[str, Any] = dict.fromkeys(_COLUMNS)
     known: dict[str, str] = {}
     several: list[str] = []
     for name in row.keys() & client.values.keys():
@@ -86,9 +87,10 @@ def _take_values(
 
 def _modes(client: Known, times: Mapping[str, Sequence[int]]) -> list[tuple[str, Mode]]:
     found = {name: find_mode(intervals) for name, intervals in times.items()}
-    delays = [delay - _HALF for delay in client.delays]
-    if delays and min(delays) >= -_DELAY:
-        found["linger_ms"] = find_mode([max(delay, 0) for delay in delays], _DELAY)
+    if client.delays and min(client.delays) >= _HALF - _DELAY:
+        found["linger_ms"] = find_mode(
+            [delay - _HALF if delay > _HALF else 0 for delay in client.delays], _DELAY
+        )
     return [(name, mode) for name, mode in found.items() if mode]
 
 

@@ -191,7 +191,11 @@ class Clients:
                 rows = rows & valid_rows(batch[setting.beside])
             for group, value, number in count_values(groups.numbers, batch[setting.column], rows):
                 if client := clients[group]:
-                    self._note(client, setting.setting, value, number)
+                    known = client.values.get(setting.setting, ())
+                    if value in known:
+                        client.values[setting.setting][value] += number
+                    else:
+                        self._note(client, setting.setting, value, number)
         self._add_span(groups, batch, clients, timed)
         self._add_times(batch, keys, timed)
         self._add_producers(batch, asked & among(keys, self._produce))
@@ -218,7 +222,7 @@ class Clients:
             part = filter_rows(batch.select([*_KEY, "connection_id", "request_time"]), rows)
             every = name == METADATA  # any connection will do for it
             groups = Groups(part, _KEY if every else (*_KEY, "connection_id"))
-            for label, times in zip(groups.labels(), groups.split(part["request_time"]), strict=True):
+            for label, times in zip(groups.labels(), groups.sort(part["request_time"]), strict=True):
                 if client := self._client((label[0], label[1])):
                     known = client.times.setdefault(name, {})
                     connection = 0 if every else label[2]
@@ -227,7 +231,7 @@ class Clients:
                         or not self._room.admits(_BYTES_OF_TIMES)
                     ):
                         continue
-                    known[connection] = merge_times(known.get(connection, ()), np.sort(times).tolist())
+                    known[connection] = merge_times(known.get(connection, ()), times)
 
     def _add_producers(self, batch: pa.RecordBatch, rows: Any) -> None:
         if rows.any():

@@ -27,16 +27,18 @@ def find_mode(values: Iterable[int], slack: int = 0) -> Mode | None:
     """The value that most of `values` (microseconds) have within 10 % and `slack`; None unless it is half of
     them, of at least LEAST_INTERVALS."""
     told = sorted(values)
-    begin, best = 0, (0, 0)
-    for end, value in enumerate(told):
+    begin = first = alike = 0
+    for end, value in enumerate(told, 1):
         while value > told[begin] * 1.1 + slack:
             begin += 1
-        best = max(best, (end + 1 - begin, -begin))
-    alike, first = best[0], -best[1]
-    if len(told) < LEAST_INTERVALS or 2 * alike < len(told) or alike < LEAST_INTERVALS:
+        if end - begin > alike:
+            first, alike = begin, end - begin
+    if 2 * alike < len(told) or alike < LEAST_INTERVALS:
         return None
-    part = [round(value / _MICROSECONDS) for value in told[first : first + alike]]
-    return Mode(part[alike // 2], part[0], part[-1], alike, len(told))
+    middle, lowest, highest = (
+        round(told[place] / _MICROSECONDS) for place in (first + alike // 2, first, first + alike - 1)
+    )
+    return Mode(middle, lowest, highest, alike, len(told))
 
 
 def intervals_of(times: Mapping[int, Sequence[int]]) -> list[int]:
@@ -45,7 +47,6 @@ def intervals_of(times: Mapping[int, Sequence[int]]) -> list[int]:
 
 
 def merge_times(known: Sequence[int], found: Sequence[int]) -> list[int]:
-    """The first MOST_TIMES of both, in their order."""
-    if len(known) == MOST_TIMES and known[-1] <= min(found):
-        return [*known]
-    return sorted([*known, *found])[:MOST_TIMES]
+    """The first MOST_TIMES of both, which are in order."""
+    both = [*known, *found[:MOST_TIMES]]
+    return (both if not known or known[-1] <= found[0] else sorted(both))[:MOST_TIMES]

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.tables.arrays import in_groups, valid_rows, whole_numbers
+from kwsniff.tables.arrays import Numbers, valid_rows, whole_numbers
 from kwsniff.tables.compute import dictionary_encode
 from kwsniff.tables.grouping import Groups
 from kwsniff.timelines.clients.requests import count_values
@@ -59,24 +59,19 @@ def add_batches(produced: dict[int, Produced], batch: pa.RecordBatch, most: int)
             for value, count in ((True, named), (False, number - named)):
                 if count:
                     each.idempotent[value] = each.idempotent.get(value, 0) + count
-    _add_sizes(batch, groups, found)
-    _add_delays(batch, groups, found)
+    sizes = np.maximum(*(whole_numbers(batch[name], null=0) for name in ("bytes", "uncompressed_bytes")))
+    largest = np.zeros(len(found), np.int64)
+    np.maximum.at(largest, groups.numbers, sizes)
+    for each, size in zip(found, largest.tolist(), strict=True):
+        if each:
+            each.bytes = max(each.bytes, size)
+    _add_delays(batch, groups, found, sizes)
 
 
-def _add_sizes(batch: pa.RecordBatch, groups: Groups, found: list[Produced | None]) -> None:
-    for column in ("bytes", "uncompressed_bytes"):
-        for each, sizes in zip(found, groups.split(batch[column]), strict=True):
-            if each and len(sizes):
-                each.bytes = max(each.bytes, int(sizes.max()))
-
-
-def _add_delays(batch: pa.RecordBatch, groups: Groups, found: list[Produced | None]) -> None:
+def _add_delays(batch: pa.RecordBatch, groups: Groups, found: list[Produced | None], sizes: Numbers) -> None:
     kinds = batch["timestamp_type"]
     kinds = kinds if pa.types.is_dictionary(kinds.type) else dictionary_encode(kinds)
     words = kinds.dictionary.to_pylist()
-    sizes = np.maximum(
-        whole_numbers(batch["bytes"], null=0), whole_numbers(batch["uncompressed_bytes"], null=0)
-    )
     chosen = valid_rows(batch["time"]) & valid_rows(batch["first_timestamp"]) & (sizes < _SMALL_BYTES)
     chosen &= whole_numbers(kinds.indices, null=-1) == (
         words.index("create_time") if "create_time" in words else -2
@@ -84,13 +79,13 @@ def _add_delays(batch: pa.RecordBatch, groups: Groups, found: list[Produced | No
     times, firsts = (whole_numbers(batch[name], null=0) for name in ("time", "first_timestamp"))
     rows = np.flatnonzero(chosen)
     numbers = groups.numbers[rows]
-    rows = rows[in_groups(numbers, len(found))]
+    rows = rows[np.lexsort((times[rows], numbers))]
+    moments, delays = times[rows].tolist(), (times[rows] - firsts[rows]).tolist()
     ends = np.cumsum(np.bincount(numbers, minlength=len(found))).tolist()
     for each, begin, end in zip(found, [0, *ends], ends, strict=False):
         if each and end > begin:
-            own = rows[begin:end]
-            if len(each.delays) == _MOST_DELAYS and each.delays[-1][0] <= times[own].min():
+            if len(each.delays) == _MOST_DELAYS and each.delays[-1][0] <= moments[begin]:
                 continue
-            own = own[np.argsort(times[own], kind="stable")][:_MOST_DELAYS]
-            told = zip(times[own].tolist(), (times[own] - firsts[own]).tolist(), strict=True)
+            part = slice(begin, min(end, begin + _MOST_DELAYS))
+            told = zip(moments[part], delays[part], strict=True)
             each.delays = sorted([*each.delays, *told])[:_MOST_DELAYS]

@@ -91,6 +91,5 @@ def count_values(groups: Numbers, column: pa.Array, rows: Bits) -> Iterator[tupl
         counts = counts[found]
     else:
         found, counts = np.unique(pairs, return_counts=True)
-    for pair, count in zip(found.tolist(), counts.tolist(), strict=True):
-        group, code = divmod(pair, len(words))
-        yield group, words[code], count
+    told, values = np.divmod(found, len(words))
+    yield from zip(told.tolist(), map(words.__getitem__, values.tolist()), counts.tolist(), strict=True)

@@ -7,7 +7,7 @@ generation. KIP-848 and similar groups have no such round: members send their ep
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -59,8 +59,7 @@ class Group:
         return 2 * RECORD + 2 * SHORT * (len(self.signs) + len(self.adopted)) + under_way
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """A group during a capture. `members`: names with signs of life; `joined`: those of
     the latest tracked generation, whose row so far is `row`."""
 
