@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kwsniff.findings.command import write_command
 from kwsniff.findings.finding import Finding
-from kwsniff.findings.finding_calls import begin, explain
+from kwsniff.findings.finding_calls import begin, count_harmed, explain
 from kwsniff.findings.harm import keep_harm
 from kwsniff.findings.rule import LAST, MOST_PROOFS, SEVERITIES, Rule, load_rules
 from kwsniff.findings.views import keep_small
@@ -33,7 +33,7 @@ _COUNTED = re.compile(r"(\{\w+(?::[^{}]*)?\})((?: [A-Za-z]+)+)\(s\)")
 _CONFIDENCES = {"certain": 0, "likely": 1, "possible": 2}
 
 
-_NO_COLUMNS: Final = ("parties", "cause", "rule", "number", "all_call_ids", "all_frames")
+_NO_COLUMNS: Final = ("parties", "cause", "rule", "harmed", "number", "all_call_ids", "all_frames")
 _COLUMNS: Final = tuple(each.name for each in fields(Finding) if each.name not in _NO_COLUMNS)
 
 
@@ -54,6 +54,7 @@ def evaluate(
     chosen = load_rules() if rules is None else rules
     rows: list[tuple[Rule, Mapping[str, Any]]] = []
     unasked = []
+    harmed: Mapping[int, int] = {}
     begin(database)
     try:
         keep_small(database, [rule.query for rule in chosen])
@@ -66,6 +67,7 @@ def evaluate(
             if rule.group == LAST:
                 keep_harm(database)
                 explain(database, _findings(rows, 0))
+                harmed = count_harmed(database)
             rows += [(rule, row) for row in _rows(database, rule)]
         except Exception as error:
             if not lacks_memory(error):
@@ -73,7 +75,8 @@ def evaluate(
             unasked.append(rule.name)
     if total is None and any(row.get("time_ns") is not None for _, row in rows):
         total = _total_time(database)
-    return conclude([*rows, *not_asked(unasked)], total or 0, capture=capture, tables=tables)
+    found = [*rows, *not_asked(unasked)]
+    return conclude(found, total or 0, harmed, capture=capture, tables=tables)
 
 
 def lacks_memory(error: Exception) -> bool:
@@ -96,12 +99,16 @@ def not_asked(names: Sequence[str]) -> list[tuple[Rule, Mapping[str, Any]]]:
 def conclude(
     rows: Sequence[tuple[Rule, Mapping[str, Any]]],
     total: int,
+    harmed: Mapping[int, int] | None = None,
     *,
     capture: str = "CAPTURE",
     tables: str = "DIR",
 ) -> list[Finding]:
-    """The findings of rows that rules gave, times in microseconds since 1970; see `evaluate`."""
+    """The findings of rows that rules gave, times in microseconds since 1970; see `evaluate`. `harmed`: place
+    of a row -> harmed calls and connections that it lists."""
     findings = _findings(rows, total, capture=capture, tables=tables)
+    for finding in findings:
+        finding.harmed = (harmed or {}).get(finding.number, 0)
     _explain(findings, {rule.name: rule for rule, _ in rows})
     for finding in findings:
         _rank_below_cause(finding)
@@ -260,9 +267,11 @@ def _causes_behind(finding: Finding) -> int:
 
 
 def _weight(finding: Finding) -> tuple[Any, ...]:
+    # Severity leads: a group that stands still may be few calls, and waste may be thousands.
     return (
         SEVERITIES.index(finding.severity),
         _causes_behind(finding),
+        -finding.harmed,
         _CONFIDENCES[finding.confidence],
         -(finding.time_share or 0.0),
         -finding.calls,

@@ -51,6 +51,17 @@ _LIST_ALL: Final = """
 insert into listed_call
 with finding as (from finding_row where number in (select unnest($numbers::bigint[])))
 select number, call_id from """
+_HARMED: Final = """
+with harmed as (
+    select run_id, connection_id, call_id from troubled_call where harm is not null
+    union all select run_id, connection_id, null from troubled_connection where harm is not null
+)
+select number, count(*)
+from (select distinct number, run_id, connection_id, call_id from finding_entry where listed) e
+    join harmed h on h.run_id = e.run_id and h.connection_id = e.connection_id
+        and h.call_id is not distinct from e.call_id
+group by number
+"""
 _NUMBERED: Final = """
 create or replace temp table numbered as
 select unnest($numbers::bigint[]) as number, unnest($ids::bigint[]) as finding_id,
@@ -78,6 +89,11 @@ def explain(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]
         if any(_explains(each) for each in findings):
             keep_harm(database)
             database.execute(_RELATED)
+
+
+def count_harmed(database: "duckdb.DuckDBPyConnection") -> dict[int, int]:
+    """Number of a finding that `explain` was given -> harmed calls and connections that it lists."""
+    return dict(database.execute(_HARMED).fetchall())
 
 
 def list_calls(

@@ -157,6 +157,8 @@ class Figures:
         """Figure -> number; infinite where only a rule can tell."""
         plain = self._plain.figures(sure=not self.twins)
         found = {**self._sums, **self._pace.figures(), **self._volumes.figures(), **plain}
+        ends = int(self._sums["ends"])
+        found["unpassed"] = self._pace.unpassed(None if self._sums["endless"] or not ends else ends)
         found.update({**self._reads.figures(), **self._commits.figures()})
         # The rule leaves out what servers and twins commit.
         sure = not (self._unsure or self.twins or self._servers)
@@ -236,13 +238,17 @@ class Figures:
             (each("reset_ttl_step") != 0) | (each("reset_ident_step") > 64)
         )
         codes, words = encode(batch, "closed_by")
+        by_broker = codes == words.index("broker") if "broker" in words else np.zeros(batch.num_rows, bool)
+        sums["unheard"] += np.count_nonzero(by_broker & (each("calls") == 0))
         later = each("last_time") - each("first_time") >= 1_000_000
-        sums["closed_later"] += (
-            np.count_nonzero((codes == words.index("broker")) & later) if "broker" in words else 0
-        )
+        sums["closed_later"] += np.count_nonzero(by_broker & later)
         sums["alerts"] += _count_known(batch, "tls_alert")
         sums["sealed"] += count_of(batch, "protocol", "tls")
-        sums["greeted"] += np.count_nonzero(flags_of(batch, "tls_hello"))
+        greeted = flags_of(batch, "tls_hello")
+        sums["greeted"] += np.count_nonzero(greeted)
+        codes, words = encode(batch, "tls_handshake")
+        shaken = [words.index(word) for word in ("complete",) if word in words]
+        sums["unshaken"] += np.count_nonzero(greeted & ~np.isin(codes, [-1, *shaken]))
         codes, words = encode(batch, "protocol")
         foreign = [words.index(word) for word in words if word not in _NOT_FOREIGN]
         sums["foreign"] += np.count_nonzero(np.isin(codes, foreign)) + _count_known(batch, "answered_in")
@@ -314,6 +320,9 @@ class Figures:
         flawed = flags_of(batch, "truncated") | flags_of(batch, "damaged")
         flawed |= numbers_of(batch, "dropped_by_kernel", null=0) > 0
         self._sums["flawed_captures"] += np.count_nonzero(flawed)
+        ends = numbers_of(batch, "last_time", null=0)
+        self._most("ends", ends)
+        self._sums["endless"] += np.count_nonzero(ends == 0)
 
 
 def _count_known(batch: pa.RecordBatch, name: str) -> int:
@@ -342,7 +351,8 @@ _SUMS: Final = (
     "unanswered", "cut_off", "unnamed", "replicas", "leaves", "share_fetches", "waits_for_replicas",
     "read_committed", "throttled_ms", "total_ns", "longest_ns", "longest_call_ns", "slow_calls",
     "queued_calls", "calls_in_line", "longest_rebalance_ns", "ended", "refused",
-    "silent", "syn_retries", "client_resets", "odd_resets", "closed_by_broker",
+    "unheard", "unshaken", "ends", "endless", "silent", "syn_retries", "client_resets", "odd_resets",
+    "closed_by_broker",
     "closed_later", "alerts", "sealed", "one_sided", "greeted", "foreign", "proxied", "malformed",
     "violations", "zero_window_ns",
     "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates",
@@ -351,7 +361,14 @@ _SUMS: Final = (
 )  # fmt: skip
 
 
-_MOST: Final = ("longest_ns", "longest_call_ns", "longest_rebalance_ns", "zero_window_ns", "round_trip_ns")
+_MOST: Final = (
+    "longest_ns",
+    "longest_call_ns",
+    "longest_rebalance_ns",
+    "zero_window_ns",
+    "round_trip_ns",
+    "ends",
+)
 """Those of _SUMS that are the greatest of something."""
 
 
@@ -393,6 +410,6 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "transactions": ("transactional_id",),
     "commits": Lags.OF_COMMITS,
     "anomalies": ("name",),
-    "captures": ("truncated", "damaged", "dropped_by_kernel"),
+    "captures": ("truncated", "damaged", "dropped_by_kernel", "last_time"),
 }  # fmt: skip
 """The columns that are looked at, by table."""
