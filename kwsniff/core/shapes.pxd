@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x366744dceb1b6b66ull
+    #define KWSNIFF_SHAPES 0xee12c562f7f78981ull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -105,13 +105,14 @@ def conclude(
     tables: str = "DIR",
 ) -> list[Finding]:
     """The findings of rows that rules gave, times in microseconds since 1970; see `evaluate`. `harmed`: place
-    of a row -> harmed calls and connections that it lists."""
+    of a row -> harmed calls and connections that it explains."""
     findings = _findings(rows, total, capture=capture, tables=tables)
     for finding in findings:
         finding.harmed = (harmed or {}).get(finding.number, 0)
     _explain(findings, {rule.name: rule for rule, _ in rows})
     for finding in findings:
         _rank_below_cause(finding)
+        _pass_harm_on(finding)
     findings.sort(key=_weight)
     for number, finding in enumerate(findings, 1):
         finding.finding_id = number
@@ -248,6 +249,14 @@ def _rank_below_cause(finding: Finding) -> str:
         worst = _rank_below_cause(finding.cause)
         finding.severity = max(finding.severity, worst, key=SEVERITIES.index)
     return finding.severity
+
+
+def _pass_harm_on(finding: Finding) -> None:
+    """A cause weighs at least as much as what follows from it. Both may list the same calls."""
+    cause = finding.cause
+    while cause is not None:
+        cause.harmed = max(cause.harmed, finding.harmed)
+        cause = cause.cause
 
 
 def _is_related(cause: Finding, consequence: Finding) -> bool:

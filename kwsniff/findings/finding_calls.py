@@ -57,7 +57,7 @@ with harmed as (
     union all select run_id, connection_id, null from troubled_connection where harm is not null
 )
 select number, count(*)
-from (select distinct number, run_id, connection_id, call_id from finding_entry where listed) e
+from (select distinct number, run_id, connection_id, call_id from finding_entry) e
     join harmed h on h.run_id = e.run_id and h.connection_id = e.connection_id
         and h.call_id is not distinct from e.call_id
 group by number
@@ -92,7 +92,7 @@ def explain(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]
 
 
 def count_harmed(database: "duckdb.DuckDBPyConnection") -> dict[int, int]:
-    """Number of a finding that `explain` was given -> harmed calls and connections that it lists."""
+    """Number of a finding that `explain` was given -> harmed calls and connections that it explains."""
     return dict(database.execute(_HARMED).fetchall())
 
 

@@ -18,6 +18,7 @@ import pytest
 
 import kwsniff
 from kwsniff.errors import OutputError, UsageError
+from kwsniff.findings.rule import SEVERITIES
 from kwsniff.tables.enums import WORDS
 from kwsniff.tables.harm import KEYS
 from tests.findings.account import CAPTURES, read_account
@@ -65,6 +66,38 @@ def test_sql_over_the_column_gives_the_account(recording: Recording, tables_of: 
         assert explained == sum(told["explained"].values())
         assert unexplained == told["unexplained"]
         assert rows - explained - unexplained == told["fine"] + sum(told["routine"].values())
+
+
+WEIGHTS = """
+with harmed as (
+    select call_id, connection_id from '{folder}/api_calls.parquet' where harm is not null
+    union all select null, connection_id from '{folder}/connections.parquet' where harm is not null
+),
+weight as (
+    select finding_id, count(h.connection_id) as number
+    from '{folder}/finding_calls.parquet' e left join harmed h
+        on h.connection_id = e.connection_id and h.call_id is not distinct from e.call_id
+    group by finding_id
+)
+select severity, explained_by, case when finding = 'unexplained' then 0 else coalesce(number, 0) end
+from '{folder}/findings.parquet' left join weight using (finding_id) order by finding_id
+"""
+
+
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("recording", recordings(), ids=lambda each: f"{each.name}-{each.place}")
+def test_within_a_severity_the_most_harm_comes_first(recording: Recording, tables_of: TablesOf) -> None:
+    """By SQL over the tables; what is a cause, or follows from one, weighs with the other."""
+    rows = duckdb.execute(WEIGHTS.format(folder=tables_of(recording.path))).fetchall()
+    names = pq.read_table(tables_of(recording.path) / "findings.parquet")["finding"].to_pylist()
+    causes = {cause for _, cause, _ in rows}
+    for severity in SEVERITIES:
+        plain = [
+            number
+            for name, (of, cause, number) in zip(names, rows, strict=True)
+            if of == severity and cause is None and name not in causes
+        ]
+        assert plain == sorted(plain, reverse=True)
 
 
 def _harm(rows: pa.Table, table: str) -> Mapping[int, str]:

@@ -172,7 +172,7 @@ def _refuse_once(code: int) -> Callable[[Stage], None]:
     [
         (_close_early, ("connections", "ended_early")),
         (_shake_in_vain, ("connections", "handshake_failed")),
-        *((_refuse_once(code), ("api_calls", "refused")) for code in (3, 5, 6, 14, 27, 74)),
+        *((_refuse_once(code), ("api_calls", "refused")) for code in (3, 5, 6, 14, 22, 74)),
     ],
 )
 def test_one_harmed_entry_is_said(

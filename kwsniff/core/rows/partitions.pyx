@@ -191,6 +191,10 @@ cdef void write_partition(Context* context, KafkaConnection* kafka, Call* call, 
     put_offset(table, PARTITIONS_HIGH_WATERMARK, answered.high_watermark)
     put_offset(table, PARTITIONS_LAST_STABLE_OFFSET, answered.last_stable_offset)
     put_offset(table, PARTITIONS_LOG_START_OFFSET, answered.log_start_offset)
+    if answered.read_replica.is_known and answered.read_replica.value >= 0:
+        put_int32(table, PARTITIONS_PREFERRED_READ_REPLICA, <int32_t>answered.read_replica.value)
+    else:
+        put_null(table, PARTITIONS_PREFERRED_READ_REPLICA)
     put_lag(table, offset, answered)
     put_number(table, PARTITIONS_RECORD_BYTES, record_bytes)
     put_number(table, PARTITIONS_RECORD_COUNT, records)
