@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from kwsniff.findings.client_settings import name_settings, read_settings
 from kwsniff.findings.command import write_command
 from kwsniff.findings.finding import Finding
 from kwsniff.findings.finding_calls import begin, count_harmed, explain
@@ -75,8 +76,13 @@ def evaluate(
             unasked.append(rule.name)
     if total is None and any(row.get("time_ns") is not None for _, row in rows):
         total = _total_time(database)
-    found = [*rows, *not_asked(unasked)]
-    return conclude(found, total or 0, harmed, capture=capture, tables=tables)
+    found = conclude([*rows, *not_asked(unasked)], total or 0, harmed, capture=capture, tables=tables)
+    try:
+        name_settings(found, read_settings(database, found))
+    except Exception as error:
+        if not lacks_memory(error):
+            raise
+    return found
 
 
 def lacks_memory(error: Exception) -> bool:

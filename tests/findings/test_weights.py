@@ -83,7 +83,7 @@ def test_columns_decide_one_after_the_other() -> None:
 
 
 def test_severity_leads_then_harm_then_confidence() -> None:
-    rows = [
+    rows: list[tuple[Rule, dict[str, Any]]] = [
         (PLAIN, {"subject": "waste of many", "calls": 900}),
         (PLAIN, {"subject": "little harm", "confidence": "certain"}),
         (PLAIN, {"subject": "more harm", "confidence": "possible"}),
@@ -142,7 +142,7 @@ def test_a_consequence_that_is_less_bad_stays_so_and_of_several_causes_the_worst
 
 def test_a_cause_weighs_as_much_as_what_follows_from_it() -> None:
     """The harm of a consequence is that of its cause, which may list nothing itself."""
-    rows = [
+    rows: list[tuple[Rule, dict[str, Any]]] = [
         (PLAIN, {"subject": "another", "client": "b", "severity": "problem"}),
         (CONSEQUENCE, {"subject": "later", "client": "a"}),
         (CAUSE, {"subject": "first", "client": "a", "severity": "problem"}),

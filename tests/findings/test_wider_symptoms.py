@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,10 @@ from tests.findings.test_new_symptoms import SECOND, Row, dropped, refused, subj
 
 
 def _fetches(epochs: Sequence[int], session: int = 0, every_s: float = 0.5) -> dict[str, Rows]:
-    told_ = {"session_id": session}
+    more: dict[str, Any] = {"session_id": session}
     return {
         "api_calls": [
-            told(number, 1 + number * every_s, "Fetch", session_epoch=epoch, **told_)
+            told(number, 1 + number * every_s, "Fetch", session_epoch=epoch, **more)
             for number, epoch in enumerate(epochs, 1)
         ]
     }
