@@ -1,6 +1,6 @@
 """What a client has set of the settings that the advice of a finding names: value, and the library's default.
 
-The table `clients` has them. A value that differs between connections or addresses is not told.
+The table `clients` has them. A value that differs between connections or addresses is left out.
 """
 
 import re
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import duckdb
 
 COLUMNS: Final = {
-    "acks": "acks",
     "auto.commit.interval.ms": "commit_interval_ms",
     "client.rack": "rack_id",
     "compression.type": "compression",
@@ -83,7 +82,7 @@ def _library(rows: Sequence[Row]) -> str:
 
 
 def _tell(setting: str, rows: Sequence[Row]) -> str | None:
-    """`linger.ms 0 (default 5)`; None where it is not known, or not one value."""
+    """`linger.ms 0 (default 5)`; None where it is not known, or there are several values."""
     column = COLUMNS[setting]
     if any(each.partition(":")[0] == column for row in rows for each in row["several"] or ()):
         return None

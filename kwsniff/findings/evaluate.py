@@ -282,7 +282,7 @@ def _causes_behind(finding: Finding) -> int:
 
 
 def _weight(finding: Finding) -> tuple[Any, ...]:
-    # Severity leads: a group that stands still may be few calls, and waste may be thousands.
+    # Severity leads: a group that stalls may be few calls, and waste may be thousands.
     return (
         SEVERITIES.index(finding.severity),
         _causes_behind(finding),

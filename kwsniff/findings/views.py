@@ -336,8 +336,7 @@ def _show(
 def _show_nothing(database: "duckdb.DuckDBPyConnection", name: str, *, kept: bool) -> None:
     """A table without rows."""
     columns = ", ".join(f'null::{_TYPES[column.type]} as "{column.name}"' for column in TABLES[name].columns)
-    how = "table" if kept else "view"
-    database.execute(f"create temp {how} {name} as select {columns} limit 0")
+    database.execute(f"create temp {'table' if kept else 'view'} {name} as select {columns} limit 0")
 
 
 def _name_absent(column: Column) -> str:

@@ -53,13 +53,13 @@ def test_value_and_default_follow_the_advice() -> None:
         ("Raise linger.ms.", [BILLING | {"client_id": "shop"}]),  # another client
     ],
 )
-def test_what_is_not_one_value_is_not_told(text: str, rows: list[dict[str, Any]]) -> None:
+def test_a_setting_without_one_value_is_left_out(text: str, rows: list[dict[str, Any]]) -> None:
     assert _advice(text, *rows) == ""
 
 
 def test_a_client_without_a_name_is_known_by_its_address() -> None:
-    row = {"address": "10.0.0.7", "acks": 1}
-    assert _advice("Set acks.", row, client="10.0.0.7") == " 10.0.0.7 has acks 1."
+    row = {"address": "10.0.0.7", "linger_ms": 1}
+    assert _advice("Set linger.ms.", row, client="10.0.0.7") == " 10.0.0.7 has linger.ms 1."
 
 
 def test_settings_are_columns_of_the_table() -> None:
@@ -74,7 +74,7 @@ def test_settings_are_columns_of_the_table() -> None:
         ("busy_fetch", "busy_fetch", "fetch.max.wait.ms"),
     ],
 )
-def test_a_recorded_client_is_told_what_the_table_of_clients_has(
+def test_advice_for_a_recorded_client_has_the_value_of_the_table(
     name: str, finding: str, setting: str, tables_of: TablesOf, findings_of: FindingsOf
 ) -> None:
     path: Path = RECORDED[name, "broker"].path

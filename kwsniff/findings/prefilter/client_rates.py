@@ -28,7 +28,7 @@ LASTING: Final = (
 )  # fmt: skip
 """Errors of normal work, which `persistent_error` names where they last."""
 _NO_HARM: Final = (36, 72, 84, 85)
-"""Those of LASTING that are never harm, however the work goes on (shared_views/harm.sql)."""
+"""Those of LASTING that are never harm, whatever follows (shared_views/harm.sql)."""
 _PASSES_US: Final = 10_000_000
 """How soon errors pass that pass soonest (causes.txt)."""
 _LASTS_US: Final = 3_000_000
@@ -143,8 +143,8 @@ class Pace:
             "lasting": self._outdated + sum(starmap(_lasts, self._told.values())),
         }
 
-    def unpassed(self, ends: int | None) -> float:
-        """Errors of normal work after which the capture goes on for so long that they may not have passed, by
+    def count_unpassed(self, ends: int | None) -> float:
+        """Errors of normal work after which the capture lasts so long that they may not have passed, by
         client and code. `ends`: the last moment; None where it is not known."""
         if self._crowded:
             return np.inf

@@ -157,7 +157,7 @@ class Figures:
         plain = self._plain.figures(sure=not self.twins)
         found = {**self._sums, **self._pace.figures(), **self._volumes.figures(), **plain}
         ends = int(self._sums["ends"])
-        found["unpassed"] = self._pace.unpassed(None if self._sums["endless"] or not ends else ends)
+        found["unpassed"] = self._pace.count_unpassed(None if self._sums["endless"] or not ends else ends)
         found.update({**self._reads.figures(), **self._commits.figures()})
         # The rule leaves out what servers and twins commit.
         sure = not (self._unsure or self.twins or self._servers)

@@ -1,5 +1,5 @@
 -- Readers that make no progress. `nothing`: fetch after fetch at one offset gets no record, although readable ones follow;
--- `again`: the broker delivers the same offset again and again. Once is no harm: a consumer seeks, or two share a client id.
+-- `again`: the broker delivers the same offset again and again. Once does no harm: a consumer seeks, or two share a client id.
 create temp view standing_read as
 with reads as (
     -- of calls, only those are looked up that count
