@@ -64,8 +64,9 @@ no response before an error, an error before `late`, and these before `stuck` an
 `stuck` or `repeated` where [consumer_stuck](#consumer_stuck) says so of the reader. A Produce is `repeated`
 if an earlier, harmed call may have stored its batch: with a producer id from the second retry on, because
 the broker drops one copy; without an id, the batch is known by size, count and timestamps. Batches that
-were answered do not count, nor other questions that are asked again: tools that watch a cluster do so. The column is null
-without findings: with `--where` or `--table` alone, in streams, data sources and `kwsniff.calls`.
+were answered do not count, nor other questions that are asked again: tools that watch a cluster do so.
+The column is null without findings: with `--where` or `--table` alone, in streams, data sources and
+`kwsniff.calls`.
 `live` fills it when it closes a file. Definitions: `kwsniff/findings/shared_views/harm.sql`.
 
 """
