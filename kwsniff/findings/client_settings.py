@@ -42,7 +42,7 @@ Row = Mapping[str, Any]
 
 def queries_of_settings(rules: Iterable[Rule]) -> list[str]:
     """The query that `read_settings` asks for findings of these rules, if it asks one."""
-    return [QUERY] if any(_NAMED.search(rule.advice + rule.query) for rule in rules) else []
+    return [QUERY] if any(map(_may_name, rules)) else []
 
 
 def want_settings(findings: Iterable[Finding]) -> bool:
@@ -71,7 +71,14 @@ def name_settings(findings: Iterable[Finding], clients: Sequence[Row]) -> None:
             finding.advice += f" {name}{_library(rows)} has {', '.join(told)}."
 
 
+def _may_name(rule: Rule) -> bool:
+    """Whether advice of the rule may name a setting, its own or that of an error's cause."""
+    return "error_cause" in rule.query or _NAMED.search(rule.advice + rule.query) is not None
+
+
 def _client_of(finding: Finding) -> str | None:
+    if finding.rule is None or not _may_name(finding.rule):
+        return None
     return finding.parties.get("client") or (finding.subject if finding.subject_kind == "client" else None)
 
 

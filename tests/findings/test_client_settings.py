@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,7 @@ NOTHING: dict[str, Any] = dict.fromkeys(
 
 
 def _advice(text: str, *clients: dict[str, Any], client: str = "billing") -> str:
-    (each,) = found((PLAIN, {"client": client}))
-    each.advice = text
+    (each,) = found((replace(PLAIN, advice=text), {"client": client}))
     name_settings([each], [NOTHING | row for row in clients])
     return each.advice.removeprefix(text)
 
