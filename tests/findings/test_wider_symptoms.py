@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.findings.scripted import Rows
+from tests.findings.scripted import Rows, find
 from tests.findings.test_new_symptoms import SECOND, Row, dropped, refused, subjects, told
 
 
@@ -114,3 +114,30 @@ def test_a_member_that_gives_up_its_partitions_late_delays_the_group(delay: floa
 )
 def test_a_member_that_gives_them_up_with_its_heartbeats_does_not(tables: dict[str, Rows]) -> None:
     assert subjects("rebalance_slow", tables) == []
+
+
+@pytest.mark.parametrize(
+    ("rack", "nearer", "reason"),
+    [
+        ("", None, "client.rack is not set"),
+        ("a", None, "client.rack is a, which brokers do not follow"),
+        ("c", None, "client.rack is c, where no broker is"),
+        ("a", 4, "client.rack is a, and the client reads elsewhere although brokers named node 4 as nearer"),
+    ],
+)
+def test_bytes_that_leave_the_rack_have_a_reason(rack: str, nearer: int | None, reason: str) -> None:
+    """The leader, in rack b, sends 90 kB; KIP-392 lets it name a replica in the client's rack."""
+    fetch = {"response_bytes": 30_000, "rack_id": rack, "topic": "orders", "partition": 0}
+    more: dict[str, Any] = {**fetch, "preferred_read_replica": nearer}
+    fetches = [told(number, number, "Fetch", **more) for number in (1, 2, 3)]
+    near: dict[str, Any] = {**more, "response_bytes": 90_100, "broker_address": "10.0.0.2"}
+    own = [told(9, 9, "Fetch", **near)] if not rack else []
+    brokers = [
+        {"node_id": node, "host": host, "port": 9092, "rack": where}
+        for node, host, where in ((3, "10.0.0.1", "b"), (4, "10.0.0.2", "a"))
+    ]
+    connection = told(1, 0, "", first_time=0, last_time=99 * SECOND, protocol="kafka")
+    calls = [*fetches, *own]
+    tables = {"connections": [connection], "api_calls": calls, "partitions": calls, "brokers": brokers}
+    (each,) = find("cross_rack", tables)
+    assert (each.value, each.text.endswith(f": {reason}.")) == (90_000, True)
