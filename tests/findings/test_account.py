@@ -52,7 +52,7 @@ def _why(capture: Path, capsys: pytest.CaptureFixture[str], *options: str) -> st
 
 
 def test_harm_that_no_rule_explains_is_counted_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """The broker was killed while one Produce waited, which came again (captures/killed_broker/about.toml)."""
+    """The broker was killed while one Produce waited; it came again (captures/killed_broker/about.toml)."""
     told: dict[str, Any] = json.loads(_why(KILLED, capsys, "--json"))
     assert told["account"]["unexplained"] == 2
     assert told["account"]["calls"] == 33
