@@ -34,7 +34,6 @@ from kwsniff.tables.schema import TABLES
 from .running import PATIENCE_S, ROOT, FileSource
 
 INCIDENTS = ROOT / "captures" / "incidents"
-KILLED = "killed_broker/capture"
 ROWS = 500_000
 
 
@@ -257,7 +256,7 @@ def _harm_in(rows: pa.Table, key: str) -> dict[int, str]:
     return {number: word for number, word in harm.items() if word is not None}
 
 
-@pytest.mark.parametrize("capture", ["incidents/not_authorized/broker", "field/poison_record", KILLED])
+@pytest.mark.parametrize("capture", ["killed_broker/capture", "field/poison_record"])
 def test_files_say_what_calls_and_connections_suffered(capture: str, tmp_path: Path) -> None:
     """As `analyze` does, which has all rows at once."""
     path = ROOT / "captures" / f"{capture}.pcap"
