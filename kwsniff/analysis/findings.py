@@ -64,6 +64,7 @@ def rows_as_json(findings: pa.Table) -> list[dict[str, Any]]:
 
 def find_in_memory(table: Callable[[str], pa.Table], run_id: str) -> dict[str, pa.Table]:
     """The tables `findings` and `finding_calls` of tables in memory, and those that have `harm`, with it."""
+    from kwsniff.findings.client_settings import queries_of_settings
     from kwsniff.findings.evaluate import TOTAL, evaluate
     from kwsniff.findings.finding_calls import TABLE, list_calls, queries_for
     from kwsniff.findings.finding_rows import rows_of
@@ -76,7 +77,8 @@ def find_in_memory(table: Callable[[str], pa.Table], run_id: str) -> dict[str, p
             figures.add(name, batch)
     findings, calls, judged = [], [], {name: kept[name] for name in KEYS}
     if rules := figures.worth_asking():
-        with open_tables(kept, [TOTAL, *(rule.query for rule in rules), *queries_for(rules)]) as database:
+        queries = [TOTAL, *(rule.query for rule in rules), *queries_for(rules), *queries_of_settings(rules)]
+        with open_tables(kept, queries) as database:
             findings = evaluate(database, rules=rules)
             calls = [*list_calls(database, findings)]
             harm = FoundHarm(database, findings)

@@ -32,8 +32,8 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
         ("group_instance_id", "string", True), ("generation", "int32", True),
         ("protocol_type", "string", True), ("producer_id", "int64", True), ("producer_epoch", "int16", True),
         ("isolation_level", "int16", True), ("committed", "bool", True), ("session_id", "int32", True),
-        ("max_wait_ms", "int32", True), ("min_bytes", "int32", True), ("max_bytes", "int32", True),
-        ("timeout_ms", "int64", True), ("rack_id", "string", True),
+        ("session_epoch", "int32", True), ("max_wait_ms", "int32", True), ("min_bytes", "int32", True),
+        ("max_bytes", "int32", True), ("timeout_ms", "int64", True), ("rack_id", "string", True),
     ),
     "latencies": (
         ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),
@@ -106,8 +106,9 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
         ("group_id", "string", True), ("topic", "string", True), ("topic_id", "string", True),
         ("partition", "int32", False), ("error_code", "int16", True), ("requested_offset", "int64", True),
         ("base_offset", "int64", True), ("last_offset", "int64", True), ("high_watermark", "int64", True),
-        ("last_stable_offset", "int64", True), ("log_start_offset", "int64", True), ("lag", "int64", True),
-        ("record_bytes", "int64", True), ("record_count", "int64", True), ("batch_count", "int32", True),
+        ("last_stable_offset", "int64", True), ("log_start_offset", "int64", True),
+        ("preferred_read_replica", "int32", True), ("lag", "int64", True), ("record_bytes", "int64", True),
+        ("record_count", "int64", True), ("batch_count", "int32", True),
     ),
     "record_batches": (
         ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),

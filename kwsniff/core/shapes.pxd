@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0xd54c485280c4636eull
+    #define KWSNIFF_SHAPES 0xbcbf8b019ff4613full
     """
     const unsigned long long KWSNIFF_SHAPES

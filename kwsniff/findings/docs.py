@@ -24,9 +24,9 @@ what to do, the findings that may cause it, and what is different in similar one
 - When it fires, and when it is silent. Figures are minimums. The rules are SQL, in `kwsniff/findings/rules/`.
 - **Similar** findings.
 
-A finding with a cause among the findings names it (`explained_by`). It comes after the cause, is never more
-severe, and does not decide the exit status alone. Exit status of `why`: 0 no problem, 1 a problem, 2 it could
-not run.
+Severity leads; within it, findings that explain the most harm come first. A finding with a cause among the
+findings names it (`explained_by`). It comes after the cause, which weighs as much, is never more severe, and
+does not decide the exit status alone. Exit status of `why`: 0 no problem, 1 a problem, 2 it could not run.
 
 ## Owner
 
@@ -59,8 +59,14 @@ the screen.
 
 The column `harm` says what [a call](tables/api_calls.md#call_harm) or
 [a connection](tables/connections.md#connection_harm) suffered. `late` needs 20 calls of the same API, client
-and broker, and leaves out deliberate waits; it does not see delays that most calls have. The column is null
-without findings: with `--where` or `--table` alone, in streams, data sources and `kwsniff.calls`.
+and broker, and leaves out deliberate waits; it does not see delays that most calls have. A call has one word:
+no response before an error, an error before `late`, and these before `stuck` and `repeated`. Fetches are
+`stuck` or `repeated` where [consumer_stuck](#consumer_stuck) says so of the reader. A Produce is `repeated`
+if an earlier, harmed call may have stored its batch: with a producer id from the second retry on, because
+the broker drops one copy; without an id, the batch is known by size, count and timestamps. Batches that
+were answered do not count, nor other questions that are asked again: tools that watch a cluster do so.
+The column is null without findings: with `--where` or `--table` alone, in streams, data sources and
+`kwsniff.calls`.
 `live` fills it when it closes a file. Definitions: `kwsniff/findings/shared_views/harm.sql`.
 
 """

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from kwsniff.findings.client_settings import name_settings, read_settings
 from kwsniff.findings.command import write_command
 from kwsniff.findings.finding import Finding
-from kwsniff.findings.finding_calls import begin, explain
+from kwsniff.findings.finding_calls import begin, count_harmed, explain
 from kwsniff.findings.harm import keep_harm
 from kwsniff.findings.rule import LAST, MOST_PROOFS, SEVERITIES, Rule, load_rules
 from kwsniff.findings.views import keep_small
@@ -33,7 +34,7 @@ _COUNTED = re.compile(r"(\{\w+(?::[^{}]*)?\})((?: [A-Za-z]+)+)\(s\)")
 _CONFIDENCES = {"certain": 0, "likely": 1, "possible": 2}
 
 
-_NO_COLUMNS: Final = ("parties", "cause", "rule", "number", "all_call_ids", "all_frames")
+_NO_COLUMNS: Final = ("parties", "cause", "rule", "harmed", "number", "all_call_ids", "all_frames")
 _COLUMNS: Final = tuple(each.name for each in fields(Finding) if each.name not in _NO_COLUMNS)
 
 
@@ -54,6 +55,7 @@ def evaluate(
     chosen = load_rules() if rules is None else rules
     rows: list[tuple[Rule, Mapping[str, Any]]] = []
     unasked = []
+    harmed: Mapping[int, int] = {}
     begin(database)
     try:
         keep_small(database, [rule.query for rule in chosen])
@@ -66,6 +68,7 @@ def evaluate(
             if rule.group == LAST:
                 keep_harm(database)
                 explain(database, _findings(rows, 0))
+                harmed = count_harmed(database)
             rows += [(rule, row) for row in _rows(database, rule)]
         except Exception as error:
             if not lacks_memory(error):
@@ -73,7 +76,13 @@ def evaluate(
             unasked.append(rule.name)
     if total is None and any(row.get("time_ns") is not None for _, row in rows):
         total = _total_time(database)
-    return conclude([*rows, *not_asked(unasked)], total or 0, capture=capture, tables=tables)
+    found = conclude([*rows, *not_asked(unasked)], total or 0, harmed, capture=capture, tables=tables)
+    try:
+        name_settings(found, read_settings(database, found))
+    except Exception as error:
+        if not lacks_memory(error):
+            raise
+    return found
 
 
 def lacks_memory(error: Exception) -> bool:
@@ -96,15 +105,20 @@ def not_asked(names: Sequence[str]) -> list[tuple[Rule, Mapping[str, Any]]]:
 def conclude(
     rows: Sequence[tuple[Rule, Mapping[str, Any]]],
     total: int,
+    harmed: Mapping[int, int] | None = None,
     *,
     capture: str = "CAPTURE",
     tables: str = "DIR",
 ) -> list[Finding]:
-    """The findings of rows that rules gave, times in microseconds since 1970; see `evaluate`."""
+    """The findings of rows that rules gave, times in microseconds since 1970; see `evaluate`. `harmed`: place
+    of a row -> harmed calls and connections that it explains."""
     findings = _findings(rows, total, capture=capture, tables=tables)
+    for finding in findings:
+        finding.harmed = (harmed or {}).get(finding.number, 0)
     _explain(findings, {rule.name: rule for rule, _ in rows})
     for finding in findings:
         _rank_below_cause(finding)
+        _pass_harm_on(finding)
     findings.sort(key=_weight)
     for number, finding in enumerate(findings, 1):
         finding.finding_id = number
@@ -243,6 +257,14 @@ def _rank_below_cause(finding: Finding) -> str:
     return finding.severity
 
 
+def _pass_harm_on(finding: Finding) -> None:
+    """A cause weighs at least as much as what follows from it. Both may list the same calls."""
+    cause = finding.cause
+    while cause is not None:
+        cause.harmed = max(cause.harmed, finding.harmed)
+        cause = cause.cause
+
+
 def _is_related(cause: Finding, consequence: Finding) -> bool:
     if cause.severity == "info":
         return False
@@ -260,9 +282,11 @@ def _causes_behind(finding: Finding) -> int:
 
 
 def _weight(finding: Finding) -> tuple[Any, ...]:
+    # Severity leads: a group that stalls may be few calls, and waste may be thousands.
     return (
         SEVERITIES.index(finding.severity),
         _causes_behind(finding),
+        -finding.harmed,
         _CONFIDENCES[finding.confidence],
         -(finding.time_share or 0.0),
         -finding.calls,

@@ -38,6 +38,8 @@ class Finding:
     cause: "Finding | None" = field(default=None, compare=False, repr=False)
     """The finding that `explained_by` names."""
     rule: Rule | None = field(default=None, compare=False, repr=False)
+    harmed: int = field(default=0, compare=False, repr=False)
+    """Harmed calls and connections that it, or one that follows from it, explains."""
     number: int = field(default=0, compare=False, repr=False)
     """Its place among the rows that rules gave, by which finding_calls.py knows it."""
     all_call_ids: "array[int]" = field(default_factory=lambda: array("q"), compare=False, repr=False)

@@ -53,6 +53,17 @@ _LIST_ALL: Final = """
 insert into listed_call
 with finding as (from finding_row where number in (select unnest($numbers::bigint[])))
 select number, call_id from """
+_HARMED: Final = """
+with harmed as (
+    select run_id, connection_id, call_id from troubled_call where harm is not null
+    union all select run_id, connection_id, null from troubled_connection where harm is not null
+)
+select number, count(*)
+from (select distinct number, run_id, connection_id, call_id from finding_entry) e
+    join harmed h on h.run_id = e.run_id and h.connection_id = e.connection_id
+        and h.call_id is not distinct from e.call_id
+group by number
+"""
 _NUMBERED: Final = """
 create or replace temp table numbered as
 select unnest($numbers::bigint[]) as number, unnest($ids::bigint[]) as finding_id,
@@ -83,6 +94,11 @@ def explain(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]
             keep_harm(database)
             if is_harmed(database):
                 database.execute(_RELATED)
+
+
+def count_harmed(database: "duckdb.DuckDBPyConnection") -> dict[int, int]:
+    """Number of a finding that `explain` was given -> harmed calls and connections that it explains."""
+    return dict(database.execute(_HARMED).fetchall())
 
 
 def list_calls(

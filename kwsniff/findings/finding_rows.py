@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kwsniff.findings.client_settings import (
+    READ,
+    name_settings,
+    queries_of_settings,
+    read_settings,
+    want_settings,
+)
+from kwsniff.findings.client_settings import TABLE as CLIENTS
 from kwsniff.findings.evaluate import TOTAL, columns_of, conclude, evaluate, lacks_memory, not_asked
 from kwsniff.findings.finding import Finding
 from kwsniff.findings.finding_calls import TABLE, begin, list_calls, queries_for
@@ -64,10 +72,11 @@ def find(
     if total is not None and suffice(sums, rules):
         findings = conclude(ask_sums(sums, rules), total)
         if not findings or keep is None:
-            return findings
-        queries = queries_for(rules)
+            return _with_settings(findings, files)
+        queries = [*queries_for(rules), *queries_of_settings(rules)]
     else:
         queries = [rule.query for rule in rules] + ([TOTAL] if total is None else [])
+        queries += queries_of_settings(rules)
         if explains:
             queries += queries_for(rules)
     missing = [TABLE, COLUMN]
@@ -78,6 +87,7 @@ def find(
                 findings = evaluate(database, rules=rules, total=total)
             else:
                 begin(database)
+                name_settings(findings, read_settings(database, findings))
             if keep is not None:
                 _list(database, findings, keep)
             missing.remove(TABLE)
@@ -92,6 +102,28 @@ def find(
         lack.finding_id = len(findings) + 1
         findings.append(lack)
     return findings
+
+
+def _with_settings(
+    findings: list[Finding], files: Callable[[], AbstractContextManager[Files]]
+) -> list[Finding]:
+    """These findings, which no database was asked for."""
+    if want_settings(findings):
+        with files() as found:
+            name_settings(findings, _settings_in(found.get(CLIENTS, ())))
+    return findings
+
+
+def _settings_in(files: Sequence[str | PathLike[str]]) -> list[Mapping[str, object]]:
+    """The rows that `read_settings` gives, of parquet files."""
+    import pyarrow.parquet as pq
+
+    rows = []
+    for file in files:
+        told = pq.ParquetFile(file)
+        there = [name for name in READ if name in told.schema_arrow.names]
+        rows += [dict.fromkeys(READ) | row for row in told.read(columns=there).to_pylist()]
+    return rows
 
 
 def _list(database: "duckdb.DuckDBPyConnection", findings: Sequence[Finding], keep: Keep) -> None:

@@ -23,7 +23,10 @@ select exists (from api_calls where status = 'unanswered'),
     exists (from connections where closed_by = 'broker' and calls = 0),
     exists (from connections where refused or syn_retries > 0 or broker_packets = 0 or tls_hello
         or closed_by = 'broker' and calls = 0 or protocol not in ('empty', 'kafka', 'tls', 'undecided')
-        or coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) > 0)
+        or coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) > 0),
+    exists (from duckdb_tables() where table_name = 'standing_read_rows'),
+    exists (from api_calls where status = 'unanswered' and acks is not null)
+        or exists (from error_codes where error_code in (7, 20))
 """
 _OF_TABLES: Final = {"api_calls": "troubled_call", "connections": "troubled_connection"}
 _KEPT: Final = ("troubled_wait", "troubled_late", "troubled_refusal", "troubled_call", "troubled_connection")
@@ -44,6 +47,8 @@ _EMPTY: Final = {
     "troubled_late": _CALL,
     "troubled_refusal": f"{_CALL}, ''::varchar as routine, 0::int as error_code, ''::varchar as error, "
     "false as passed",
+    "troubled_read": f"{_CALL}, ''::varchar as harm",
+    "troubled_write": f"{_CALL}, ''::varchar as harm",
     "known_close": _CONNECTION,
     "troubled_connection": f"{_CONNECTION}, {_PARTY}, {_JUDGED}, 0::bigint as frame",
 }
@@ -54,13 +59,15 @@ def keep_harm(database: "duckdb.DuckDBPyConnection") -> None:
     if _is_kept(database):
         return
     add_views(database, [_THERE])
-    ((unanswered, long, refused, unheard, odd),) = database.execute(_THERE).fetchall()
+    ((unanswered, long, refused, unheard, odd, standing, unsure),) = database.execute(_THERE).fetchall()
     there = {
         "routine_error": refused,
         "whole_connection": unanswered or long,
         "troubled_wait": unanswered,
         "troubled_late": long,
         "troubled_refusal": refused,
+        "troubled_read": standing,
+        "troubled_write": unsure,
         "known_close": unanswered or unheard,
         "troubled_connection": odd or unanswered,
     }

@@ -281,6 +281,7 @@ def columns_named(queries: Iterable[str]) -> set[str]:
 SMALL: Final = (
     "twin", "server_error", "refusing", "restart", "renewal", "lone_topic", "lone_topics", "blind", "lossy",
     "span", "stretch", "last_moment", "explained_close", "closed_unheard", "after_silence", "boxed",
+    "standing_read",
 )  # fmt: skip
 """Views of few rows that take a look at all calls, in the order in which they need each other."""
 
@@ -314,7 +315,7 @@ def _set_up(database: "duckdb.DuckDBPyConnection", memory: str = MEMORY) -> None
     hush(database)
 
 
-_OF_VIEWS: Final = ("calls", "restarts", "replicas", "spans", "sums", "opening", "closes", "harm")
+_OF_VIEWS: Final = ("calls", "restarts", "replicas", "spans", "sums", "opening", "closes", "progress", "harm")
 """Files of shared_views/, in the order in which they need each other."""
 
 
@@ -336,7 +337,7 @@ def _named_by_account() -> str:
 ENTRIES: Final = "finding_entry"
 HARM: Final = (
     "routine_error", "known_close", "whole_connection", "troubled_wait", "troubled_late", "troubled_refusal",
-    "troubled_call", "troubled_connection", ENTRIES,
+    "troubled_read", "troubled_write", "troubled_call", "troubled_connection", ENTRIES,
 )  # fmt: skip
 """Views of shared_views/harm.sql, and the table that is filled with what they have: harm.py makes them."""
 _FOLDER: Final = Path(__file__).with_name("shared_views")

@@ -69,6 +69,7 @@ class Meaning(IntEnum):
     TRANSACTION_RESULT = 56
     CONFIG_VALUE = 57
     HELD_BACK = 58  # a throttle before KIP-219: the broker responds after it, not before
+    READ_REPLICA = 59  # the broker from which the client should read a partition (KIP-392)
 
 
 WORDS: Final = {meaning.name.lower(): meaning for meaning in Meaning if meaning is not Meaning.NONE}
@@ -136,4 +137,5 @@ TYPES: Final[dict[Meaning, frozenset[str]]] = {
     Meaning.TRANSACTION_RESULT: frozenset({"bool"}),
     Meaning.CONFIG_VALUE: _TEXT,
     Meaning.HELD_BACK: frozenset({"int32"}),
+    Meaning.READ_REPLICA: frozenset({"int32"}),
 }

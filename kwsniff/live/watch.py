@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.errors import KwsniffError
+from kwsniff.findings.client_settings import queries_of_settings
 from kwsniff.findings.evaluate import TOTAL, evaluate
 from kwsniff.findings.finding import Finding
 from kwsniff.findings.finding_calls import Entries, calls_batch, list_entries, queries_for
@@ -253,7 +254,7 @@ class Watch:
             return [], _NO_CALLS
         tables = {name: _with_plain_lists(one_batch(each)) for name, each in parts.items()}
         room = f"{memory_left(self._memory) // _MB}MB"
-        queries = [TOTAL, *(rule.query for rule in rules), *queries_for(rules)]
+        queries = [TOTAL, *(rule.query for rule in rules), *queries_for(rules), *queries_of_settings(rules)]
         with open_tables(tables, queries, room) as database:
             found = evaluate(database, rules=rules, total=figures.total_ns())
             calls = [*list_entries(database, found)]

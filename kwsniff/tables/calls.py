@@ -221,6 +221,13 @@ API_CALLS = TableSchema(
             null=NOT_NAMED,
         ),
         Column(
+            name="session_epoch",
+            type="int32",
+            doc="Number of the request in its fetch session; 0: a new one is asked for; -1: none.",
+            source="session_epoch of the request",
+            null=NOT_NAMED,
+        ),
+        Column(
             name="max_wait_ms",
             type="int32",
             unit="milliseconds",

@@ -283,6 +283,8 @@ _DERIVED: Final[Mapping[str, Mapping[str, str]]] = {
         "gave_up": "closed by the client after 5 s",
         "incomplete": "a reset cut the request off",
         "late": "1 s or more, and 20 times the median of its kind",
+        "stuck": "a fetch without a record at an offset where the reader stalls, although more follow",
+        "repeated": "the same work again: records that the reader had got, or a batch that may be stored",
     },
     "connection_harm": {
         "not_opened": "the handshake got no answer, or was refused",

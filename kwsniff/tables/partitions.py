@@ -102,6 +102,13 @@ PARTITIONS = TableSchema(
         _offset("last_stable_offset", "Last stable offset: all transactions before it have ended."),
         _offset("log_start_offset", "First offset in the broker's log."),
         Column(
+            name="preferred_read_replica",
+            type="int32",
+            doc="The broker from which the client should read, in its rack (KIP-392).",
+            source="preferred_read_replica of the response",
+            null="the leader, no Fetch, or Fetch before version 11",
+        ),
+        Column(
             name="lag",
             type="int64",
             doc="Lag of the fetched offsets behind the high watermark after this call. A client fetches "

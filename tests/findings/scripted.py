@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from kwsniff.findings.client_settings import queries_of_settings
 from kwsniff.findings.evaluate import evaluate
 from kwsniff.findings.finding import Finding
 from kwsniff.findings.rule import load_rules
@@ -30,7 +31,7 @@ def find(name: str, rows: Mapping[str, Rows]) -> list[Finding]:
     tables = {
         table: table_of(table, [{"run_id": "run", **row} for row in some]) for table, some in rows.items()
     }
-    with open_tables(tables, [rule.query]) as database:
+    with open_tables(tables, [rule.query, *queries_of_settings([rule])]) as database:
         return evaluate(database, rules=[rule], total=0)
 
 

@@ -11,6 +11,8 @@ from kwsniff.findings import rule as rules
 from kwsniff.findings.evaluate import conclude
 from kwsniff.findings.finding import Finding
 from kwsniff.findings.rule import load_rules
+from tests.findings.conftest import FindingsOf
+from tests.findings.measured import recordings
 
 RULES = {each.name: each for each in load_rules()}
 SAID = {
@@ -106,3 +108,20 @@ def test_the_screen_has_consequences_under_their_cause() -> None:
 def test_rules_that_name_each_other_as_causes_are_refused() -> None:
     with pytest.raises(ValueError, match="rules name each other as causes: b, c"):
         rules._refuse_circles({"a": (), "b": ("a", "c"), "c": ("b",)})
+
+
+@pytest.mark.parametrize(
+    ("name", "consequence"),
+    [("coordinator_killed", "coordinator_missing"), ("offline_partition_java", "offline_partition")],
+)
+def test_a_broker_that_is_gone_explains_what_it_led(
+    name: str, consequence: str, findings_of: FindingsOf
+) -> None:
+    """By the times: it refused connections before clients asked for a coordinator, or a leader, in vain."""
+    (path,) = {each.path for each in recordings() if each.name == name}
+    rows = {row["finding"]: row for row in findings_of(path)}
+    cause, later = rows["connection_refused"], rows[consequence]
+    assert cause["first_time"] < later["first_time"]
+    assert (cause["explained_by"], later["explained_by"]) == (None, "connection_refused")
+    assert cause["finding_id"] < later["finding_id"]
+    assert cause["subject"] in later["text"]

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import kwsniff
+from kwsniff.findings.client_settings import queries_of_settings
 from kwsniff.findings.evaluate import TOTAL, columns_of, evaluate
 from kwsniff.findings.finding_rows import find_in_files
 from kwsniff.findings.prefilter import client_rates, partition_volumes
@@ -159,7 +160,8 @@ def test_a_database_for_some_queries_answers_them_as_one_for_all(tmp_path: Path)
         expected = evaluate(whole)
     assert expected
     for twins in (True, False):
-        with open_for([TOTAL, *(rule.query for rule in rules)], files, twins=twins) as database:
+        queries = [TOTAL, *(rule.query for rule in rules), *queries_of_settings(rules)]
+        with open_for(queries, files, twins=twins) as database:
             assert evaluate(database) == expected
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kwsniff.findings.client_settings import queries_of_settings
 from kwsniff.findings.evaluate import evaluate
 from kwsniff.findings.finding import Finding
 from kwsniff.findings.prefilter.client_rates import LASTING
@@ -116,7 +117,8 @@ def _found(*parts: dict[str, list[dict[str, Any]]]) -> list[Finding]:
         for batch in table.to_batches():
             figures.add(name, batch)
     asked = figures.worth_asking()
-    with open_tables(tables, [rule.query for rule in asked]) as database:
+    queries = [*(rule.query for rule in asked), *queries_of_settings(asked)]
+    with open_tables(tables, queries) as database:
         return [each for each in evaluate(database, rules=asked, total=0) if each.severity != "info"]
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+import kwsniff
 from kwsniff.findings.evaluate import evaluate
 from kwsniff.findings.rule import load_rules
 from kwsniff.findings.views import open_folder
+from kwsniff.tables.harm import KEYS
+from tests.findings.account import read_account
 from tests.findings.conftest import TablesOf
 from tests.findings.measured import Recording, recordings
-from tests.findings.stage import SECOND, Stage
+from tests.findings.stage import FLIGHT, HELLO, RESET, SECOND, TLS, Stage
+from tests.findings.test_consumer_stuck import RECORDS
 from tests.traffic import messages
 from tests.traffic.tcp import MILLISECOND, Endpoint, Script
 
@@ -131,4 +137,64 @@ def test_the_figures_in_its_head_are_those_of_the_definitions() -> None:
     assert f"where ns >= {floors['late_s']}e9" in harm
     assert f"having count(*) >= {floors['calls']}" in harm
     assert f"b.ns >= {floors['times']} * u.ns" in harm
+    progress = folder.joinpath("shared_views", "progress.sql").read_text("utf-8")
+    (stuck,) = [rule.floors for rule in load_rules() if rule.name == "consumer_stuck"]
+    many = (stuck["fetches"], stuck["deliveries"])
+    for number in many:
+        assert f"having count(*) >= {number}" in progress
+    assert progress.count(f"epoch(max(time) - min(time)) >= {stuck['seconds']}") == len(many)
+    assert f">= {stuck['share']} * count(*)" in progress
     assert related.count(f"to_seconds({floors['near_s']})") == 2
+
+
+def _close_early(stage: Stage) -> None:
+    stage.talk(at=SECOND)
+
+
+def _shake_in_vain(stage: Stage) -> None:
+    stage.talk(HELLO, (FLIGHT,), at=SECOND, broker=TLS, end=RESET, by_client=True)
+
+
+def _refuse_once(code: int) -> Callable[[Stage], None]:
+    def play(stage: Stage) -> None:
+        script = stage.scene.connection(Endpoint("10.1.0.7", 51_000), BROKER)
+        script.open()
+        call = messages.produce(9, 1, {"orders": {0: RECORDS}}, errors={("orders", 0): code})
+        script.call(call, at=SECOND, answer_at=SECOND + MILLISECOND)
+        script.call(_metadata(2), at=20 * SECOND, answer_at=20 * SECOND + MILLISECOND)
+        script.close(at=21 * SECOND)
+
+    return play
+
+
+@pytest.mark.parametrize(
+    ("play", "harm"),
+    [
+        (_close_early, ("connections", "ended_early")),
+        (_shake_in_vain, ("connections", "handshake_failed")),
+        *((_refuse_once(code), ("api_calls", "refused")) for code in (3, 5, 6, 14, 22, 74)),
+    ],
+)
+def test_one_harmed_entry_is_said(
+    play: Callable[[Stage], None], harm: tuple[str, str], tmp_path: Path
+) -> None:
+    """However little it is: an account with harm never ends without a finding."""
+    stage = Stage(tmp_path)
+    play(stage)
+    kwsniff.analyze(stage.write(), output=tmp_path / "out")
+    account = read_account(tmp_path / "out")
+    told = {table: pq.read_table(tmp_path / "out" / f"{table}.parquet")["harm"].drop_null() for table in KEYS}
+    assert {(table, word) for table, words in told.items() for word in words.to_pylist()} == {harm}
+    assert [*account.faults()] == []
+    assert account.harmed == 1
+    assert [each.finding for each in account.findings] != []
+
+
+def test_an_error_at_the_end_of_a_capture_may_pass(tmp_path: Path) -> None:
+    """The same error, less than ten seconds before the last packet."""
+    stage, script = _open(tmp_path)
+    call = messages.produce(9, 1, {"orders": {0: RECORDS}}, errors={("orders", 0): 6})
+    script.call(call, at=SECOND, answer_at=SECOND + MILLISECOND)
+    script.call(_metadata(2), at=9 * SECOND, answer_at=9 * SECOND + MILLISECOND)
+    script.close(at=10 * SECOND)
+    assert stage.rows() == []

@@ -38,6 +38,13 @@ def found(*rows: tuple[Rule, dict[str, Any]], total: int = 0) -> list[Finding]:
     return conclude([(rule, {**empty, "subject": "s", **row}) for rule, row in rows], total)
 
 
+def harmed(rows: list[tuple[Rule, dict[str, Any]]], explained: dict[int, int]) -> list[str]:
+    """Subjects, in the order that these numbers of harmed calls, by place, give them."""
+    empty = {"first_time": None, "last_time": None, "value": 1, "expected": None, "calls": 0}
+    given = [(rule, {**empty, "subject": "s", **row}) for rule, row in rows]
+    return [each.subject for each in conclude(given, 0, explained)]
+
+
 def subjects(*rows: tuple[Rule, dict[str, Any]], total: int = 0) -> list[str]:
     return [each.subject for each in found(*rows, total=total)]
 
@@ -73,6 +80,18 @@ def test_columns_decide_one_after_the_other() -> None:
     ]
     given = [(PLAIN, {**row, "subject": str(place)}) for place, row in enumerate(rows)]
     assert subjects(*given[::-1], total=1000) == ["0", "1", "2", "3", "4"]
+
+
+def test_severity_leads_then_harm_then_confidence() -> None:
+    rows: list[tuple[Rule, dict[str, Any]]] = [
+        (PLAIN, {"subject": "waste of many", "calls": 900}),
+        (PLAIN, {"subject": "little harm", "confidence": "certain"}),
+        (PLAIN, {"subject": "more harm", "confidence": "possible"}),
+        (PLAIN, {"subject": "a problem", "severity": "problem", "confidence": "possible"}),
+    ]
+    order = ["a problem", "more harm", "little harm", "waste of many"]
+    assert harmed(rows, {1: 3, 2: 40, 3: 1}) == order
+    assert harmed(rows, {}) == ["a problem", "waste of many", "little harm", "more harm"]
 
 
 CAUSE = replace(PLAIN, name="the_cause")
@@ -119,6 +138,17 @@ def test_a_consequence_that_is_less_bad_stays_so_and_of_several_causes_the_worst
         (CONSEQUENCE, {}), (CAUSE, {"severity": "problem", "subject": "a"}), (CAUSE, {"subject": "b"})
     )
     assert [each.severity for each in bad if each.finding == "a_consequence"] == ["problem"]
+
+
+def test_a_cause_weighs_as_much_as_what_follows_from_it() -> None:
+    """The harm of a consequence is that of its cause, which may list nothing itself."""
+    rows: list[tuple[Rule, dict[str, Any]]] = [
+        (PLAIN, {"subject": "another", "client": "b", "severity": "problem"}),
+        (CONSEQUENCE, {"subject": "later", "client": "a"}),
+        (CAUSE, {"subject": "first", "client": "a", "severity": "problem"}),
+    ]
+    assert harmed(rows, {0: 10, 1: 30}) == ["first", "another", "later"]
+    assert harmed(rows, {0: 40, 1: 30}) == ["another", "first", "later"]
 
 
 def test_a_row_overrules_its_rule() -> None:

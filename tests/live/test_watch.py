@@ -256,10 +256,10 @@ def _harm_in(rows: pa.Table, key: str) -> dict[int, str]:
     return {number: word for number, word in harm.items() if word is not None}
 
 
-@pytest.mark.parametrize("capture", ["not_authorized", "connection_limit"])
+@pytest.mark.parametrize("capture", ["killed_broker/capture", "field/poison_record"])
 def test_files_say_what_calls_and_connections_suffered(capture: str, tmp_path: Path) -> None:
     """As `analyze` does, which has all rows at once."""
-    path = INCIDENTS / capture / "broker.pcap"
+    path = ROOT / "captures" / f"{capture}.pcap"
     whole = kwsniff.analyze(path)
     with (
         Session(FileSource(path, pieces=64), tables=READ) as session,

@@ -87,6 +87,24 @@ def test_a_fetch_shows_the_lag_of_its_reader(tmp_path: Path, version: int) -> No
     assert (idle["base_offset"], idle["last_offset"]) == (None, None)
 
 
+@pytest.mark.parametrize("version", [10, 11, 12, 13, 16])
+@pytest.mark.parametrize("nearer", [-1, 0, 3])
+def test_a_fetch_shows_the_replica_that_the_broker_prefers(tmp_path: Path, version: int, nearer: int) -> None:
+    """KIP-392; -1 is the leader that answers."""
+    call = messages.fetch(version, 1, {"orders": {0: b"", 1: ONE}}, rack="b", nearer=nearer)
+    rows, _ = tables_of(tmp_path, call)
+    told = nearer if version >= 11 and nearer >= 0 else None
+    assert [row["preferred_read_replica"] for row in rows] == [told, told]
+
+
+@pytest.mark.parametrize(("version", "epoch"), [(6, None), (7, -1), (11, 0), (12, 7), (16, 2_147_483_647)])
+def test_a_fetch_shows_the_epoch_of_its_session(tmp_path: Path, version: int, epoch: int | None) -> None:
+    """Sessions exist from version 7 on (KIP-227)."""
+    call = messages.fetch(version, 1, {"orders": {0: ONE}}, session=(9, epoch or 0))
+    (row,) = analyzed_packets(tmp_path, one_by_one([call]).packets())["api_calls"]
+    assert row["session_epoch"] == epoch
+
+
 def test_offsets_that_are_committed_and_asked_for_are_rows(tmp_path: Path) -> None:
     offsets = {"orders": {0: 17, 1: 4}, "returns": {3: 9}}
     partitions, _ = tables_of(

@@ -224,11 +224,13 @@ def fetch(
     high_watermark: int = 1000,
     offset: int = 100,
     rack: str = "",
+    nearer: int = -1,
 ) -> Exchange:
     """Fetch 4-16 answered with ``{topic: {partition: record set}}``; ``error``: top-level code (7+).
 
     ``session``: id and epoch of the request (7+), ``opened``: id in the answer, ``forgotten``: partitions
     that the session drops, ``news``: what the answer holds when it is not what the request lists.
+    ``nearer``: the broker that the answer names as the better one to read from (KIP-392, 11+).
     ``replica``: the follower that asks; since version 15 in a tagged field with its epoch (KIP-903).
     """
     codes = dict(errors or {})
@@ -293,7 +295,7 @@ def fetch(
                 response.i64(0)
             response.count(-1)
             if version >= 11:
-                response.i32(-1)
+                response.i32(nearer)
             response.blob(row[1]).tags()
 
         response.array(answers[topic].items(), partition).tags()

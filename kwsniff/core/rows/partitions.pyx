@@ -123,6 +123,14 @@ cdef inline void put_offset(Table* table, int column, Known number) noexcept nog
         put_null(table, column)
 
 
+cdef inline void put_broker_id(Table* table, int column, Known number) noexcept nogil:
+    """-1 is none."""
+    if number.is_known and number.value >= 0:
+        put_int32(table, column, <int32_t>number.value)
+    else:
+        put_null(table, column)
+
+
 cdef void put_topic(Context* context, Table* table, int name_column, int id_column, Span name,
                     Span topic_id) noexcept nogil:
     cdef uint8_t[22] text
@@ -191,6 +199,7 @@ cdef void write_partition(Context* context, KafkaConnection* kafka, Call* call, 
     put_offset(table, PARTITIONS_HIGH_WATERMARK, answered.high_watermark)
     put_offset(table, PARTITIONS_LAST_STABLE_OFFSET, answered.last_stable_offset)
     put_offset(table, PARTITIONS_LOG_START_OFFSET, answered.log_start_offset)
+    put_broker_id(table, PARTITIONS_PREFERRED_READ_REPLICA, answered.read_replica)
     put_lag(table, offset, answered)
     put_number(table, PARTITIONS_RECORD_BYTES, record_bytes)
     put_number(table, PARTITIONS_RECORD_COUNT, records)

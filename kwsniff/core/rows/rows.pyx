@@ -211,6 +211,7 @@ cdef void put_party(Table* table, KafkaConnection* kafka, Call* call, Facts* fac
         put_null(table, API_CALLS_COMMITTED)
     number = call.session_id if call.session_id.is_known and call.session_id.value else facts.session_id
     put_known32(table, API_CALLS_SESSION_ID, number)
+    put_known32(table, API_CALLS_SESSION_EPOCH, call.session_epoch)
     put_known32(table, API_CALLS_MAX_WAIT_MS, call.max_wait)
     put_known32(table, API_CALLS_MIN_BYTES, call.min_bytes)
     put_known32(table, API_CALLS_MAX_BYTES, call.max_bytes)
@@ -376,18 +377,19 @@ cdef void write_response_only(Context* context, KafkaConnection* kafka, int64_t 
                               int32_t correlation_id, int reason) noexcept nogil:
     cdef Table* table = &context.tables[<int>TABLE_API_CALLS]
     cdef int i
-    cdef int[30] unknown = [
+    cdef int[31] unknown = [
         API_CALLS_API_KEY, API_CALLS_API_VERSION, API_CALLS_CLIENT_ID, API_CALLS_REQUEST_TIME, API_CALLS_REQUEST_END_TIME, API_CALLS_REQUEST_FRAME,
         API_CALLS_REQUEST_END_FRAME, API_CALLS_REQUEST_BYTES, API_CALLS_LATENCY_NS, API_CALLS_GROUP_ID, API_CALLS_TRANSACTIONAL_ID, API_CALLS_ACKS,
         API_CALLS_PARTITION_COUNT, API_CALLS_RECORD_COUNT, API_CALLS_RECORD_BYTES, API_CALLS_CALLER, API_CALLS_MEMBER_ID,
         API_CALLS_GROUP_INSTANCE_ID, API_CALLS_GENERATION, API_CALLS_PROTOCOL_TYPE, API_CALLS_PRODUCER_ID, API_CALLS_PRODUCER_EPOCH,
-        API_CALLS_ISOLATION_LEVEL, API_CALLS_COMMITTED, API_CALLS_SESSION_ID, API_CALLS_MAX_WAIT_MS, API_CALLS_MIN_BYTES,
+        API_CALLS_ISOLATION_LEVEL, API_CALLS_COMMITTED, API_CALLS_SESSION_ID,
+        API_CALLS_SESSION_EPOCH, API_CALLS_MAX_WAIT_MS, API_CALLS_MIN_BYTES,
         API_CALLS_MAX_BYTES, API_CALLS_TIMEOUT_MS, API_CALLS_RACK_ID,
     ]
     if not begin_row(table):
         return
     kafka.num_calls += 1
-    for i in range(30):
+    for i in range(31):
         put_null(table, unknown[i])
     end_list(table, API_CALLS_TOPICS, False)
     put_response_facts(table, NULL)

@@ -42,6 +42,7 @@ cdef struct PartitionHit:
     Known high_watermark
     Known last_stable_offset
     Known log_start_offset
+    Known read_replica      # -1: the leader
     Known record_bytes
     Known records           # unknown where old batches are compressed
     int64_t batches

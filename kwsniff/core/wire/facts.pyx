@@ -263,7 +263,7 @@ cdef inline void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, 
             fold.readable = cell.value
         take_offset(hit_here(facts, fold), meaning, cell.value)
     elif (meaning == MEANING_OFFSET or meaning == MEANING_LOG_START_OFFSET or meaning == MEANING_COMMITTED_OFFSET
-            or meaning == MEANING_BASE_OFFSET):
+            or meaning == MEANING_BASE_OFFSET or meaning == MEANING_READ_REPLICA):
         take_offset(hit_here(facts, fold), meaning, cell.value)
     elif meaning == MEANING_ACKS:
         facts.has_acks = True
@@ -311,6 +311,7 @@ cdef void take_offset(PartitionHit* hit, uint8_t meaning, int64_t value) noexcep
     if meaning == MEANING_HIGH_WATERMARK: know(&hit.high_watermark, value)
     elif meaning == MEANING_LAST_STABLE_OFFSET: know(&hit.last_stable_offset, value)
     elif meaning == MEANING_LOG_START_OFFSET: know(&hit.log_start_offset, value)
+    elif meaning == MEANING_READ_REPLICA: know(&hit.read_replica, value)
     elif meaning == MEANING_BASE_OFFSET: know(&hit.base_offset, value)
     else: know_first(&hit.offset, value)
 

@@ -27,6 +27,10 @@ LASTING: Final = (
     88, 100, 106, 113, 117, 122, 123,
 )  # fmt: skip
 """Errors of normal work, which `persistent_error` names where they last."""
+_NO_HARM: Final = (36, 72, 84, 85)
+"""Those of LASTING that are never harm, whatever follows (shared_views/harm.sql)."""
+_PASSES_US: Final = 10_000_000
+"""How soon errors pass that pass soonest (causes.txt)."""
 _LASTS_US: Final = 3_000_000
 _LASTS_TIMES: Final = 3
 _UNSUPPORTED_VERSION: Final = 35
@@ -138,6 +142,14 @@ class Pace:
             "unasked": sum(self._is_unasked(client, *told) for client, told in self._find_misled().items()),
             "lasting": self._outdated + sum(starmap(_lasts, self._told.values())),
         }
+
+    def count_unpassed(self, ends: int | None) -> float:
+        """Errors of normal work after which the capture lasts so long that they may not have passed, by
+        client and code. `ends`: the last moment; None where it is not known."""
+        if self._crowded:
+            return np.inf
+        firsts = [first for (_, code), (_, first, _) in self._told.items() if code not in _NO_HARM]
+        return sum(ends is None or ends - first > _PASSES_US for first in firsts)
 
     def sums(self) -> Mapping[str, Sequence[Any]] | None:
         """The columns of the view `call_sum`; None where there are more clients than are counted."""

@@ -13,6 +13,7 @@ import pyarrow as pa
 from kwsniff.findings.api_purposes import names_of
 from kwsniff.findings.prefilter.client_rates import MOST_CLIENTS, Pace
 from kwsniff.findings.prefilter.commit_rates import CommitRates
+from kwsniff.findings.prefilter.connection_counts import count_connections, count_known
 from kwsniff.findings.prefilter.dictionaries import (
     codes_in,
     column_in,
@@ -29,8 +30,6 @@ from kwsniff.tables.arrays import distinct, is_short, texts
 from kwsniff.tables.schema import TABLES
 
 BATCH_ROWS: Final = 1 << 16
-_ENDED: Final = ("fin", "reset", "reused")
-_NOT_FOREIGN: Final = ("empty", "kafka", "tls", "undecided")
 _MALFORMED: Final = ("framing_lost", "undecodable_request")
 _VIOLATIONS: Final = (
     "answered_out_of_order", "unexpected_response", "undecodable_response", "null_not_allowed",
@@ -157,6 +156,8 @@ class Figures:
         """Figure -> number; infinite where only a rule can tell."""
         plain = self._plain.figures(sure=not self.twins)
         found = {**self._sums, **self._pace.figures(), **self._volumes.figures(), **plain}
+        ends = int(self._sums["ends"])
+        found["unpassed"] = self._pace.count_unpassed(None if self._sums["endless"] or not ends else ends)
         found.update({**self._reads.figures(), **self._commits.figures()})
         # The rule leaves out what servers and twins commit.
         sure = not (self._unsure or self.twins or self._servers)
@@ -173,7 +174,7 @@ class Figures:
         sums = self._sums
         sums["unanswered"] += count_of(batch, "status", "unanswered")
         sums["cut_off"] += count_of(batch, "reason", "cut_off_by_client")
-        sums["unnamed"] += batch.num_rows - _count_known(batch, "client_id")
+        sums["unnamed"] += batch.num_rows - count_known(batch, "client_id")
         codes, callers = codes_in(batch, "caller")
         counts = (
             {word: codes.count(code) for code, word in enumerate(callers)} if callers != ["client"] else {}
@@ -182,6 +183,7 @@ class Figures:
         self._servers |= any(number for word, number in counts.items() if word != "client")
         self._count_group_calls(batch)
         sums["waits_for_replicas"] += column_in(batch, "acks").count(-1)
+        sums["full_fetches"] += column_in(batch, "session_epoch").count(0)
         sums["read_committed"] += column_in(batch, "isolation_level").count(1)
         sums["throttled_ms"] += column_in(batch, "throttle_time_ms").sum_above(above=0)
         self._pace.add_calls(batch)
@@ -217,49 +219,14 @@ class Figures:
         sums["slow_calls"] += np.count_nonzero(broker >= 50_000_000)
 
     def _add_connections(self, batch: pa.RecordBatch) -> None:
-        def each(name: str) -> "np.ndarray[Any, Any]":
-            return numbers_of(batch, name, null=0)
-
-        sums = self._sums
-        codes, words = encode(batch, "ending")
-        sums["ended"] += sum(np.count_nonzero(codes == words.index(word)) for word in _ENDED if word in words)
-        sums["refused"] += np.count_nonzero(flags_of(batch, "refused"))
-        sums["silent"] += np.count_nonzero((each("broker_packets") == 0) & (each("client_bytes") == 0))
-        sums["closed_by_broker"] += count_of(batch, "closed_by", "broker")
-        sums["syn_retries"] += np.count_nonzero(each("syn_retries") > 0)
-        sums["client_resets"] += count_of(batch, "reset_by", "client")
-        codes, words = encode(batch, "reset_by")
-        if "broker" in words:
-            bare = (codes == words.index("broker")) & ~flags_of(batch, "reset_acknowledges")
-            sums["odd_resets"] += np.count_nonzero(bare)
-        sums["odd_resets"] += np.count_nonzero(
-            (each("reset_ttl_step") != 0) | (each("reset_ident_step") > 64)
-        )
-        codes, words = encode(batch, "closed_by")
-        later = each("last_time") - each("first_time") >= 1_000_000
-        sums["closed_later"] += (
-            np.count_nonzero((codes == words.index("broker")) & later) if "broker" in words else 0
-        )
-        sums["alerts"] += _count_known(batch, "tls_alert")
-        sums["sealed"] += count_of(batch, "protocol", "tls")
-        sums["greeted"] += np.count_nonzero(flags_of(batch, "tls_hello"))
-        codes, words = encode(batch, "protocol")
-        foreign = [words.index(word) for word in words if word not in _NOT_FOREIGN]
-        sums["foreign"] += np.count_nonzero(np.isin(codes, foreign)) + _count_known(batch, "answered_in")
-        sums["proxied"] += _count_known(batch, "proxy_header")
-        sums["one_sided"] += np.count_nonzero((each("client_packets") == 0) | (each("broker_packets") == 0))
-        for side in ("client", "broker"):
-            self._most("zero_window_ns", each(f"{side}_zero_window_ns"))
-            self._most("round_trip_ns", each(f"{side}_round_trip_ns"))
-            sums["retransmitted_bytes"] += int(each(f"{side}_retransmitted_bytes").sum())
-            sums["missing_bytes"] += int(each(f"{side}_missing_bytes").sum())
-        self._most("round_trip_ns", each("round_trip_ns"))
+        sums, most = count_connections(batch)
+        for name, number in sums.items():
+            self._sums[name] += number
+        for name, number in most.items():
+            self._sums[name] = max(self._sums[name], number)
         if len(self._brokers) <= MOST_CLIENTS:
             self._name_brokers(batch)
         self._volumes.shown.add_connections(batch)
-        twins = batch.num_rows - batch["twin_of"].null_count if "twin_of" in batch.schema.names else 0
-        sums["twins"] += twins
-        sums["duplicates"] += twins + np.count_nonzero(each("duplicate_packets") > 0)
 
     def _name_brokers(self, batch: pa.RecordBatch) -> None:
         (ids, names), (places, addresses) = encode(batch, "client_id"), encode(batch, "client_address")
@@ -287,7 +254,7 @@ class Figures:
 
     def _add_brokers(self, batch: pa.RecordBatch) -> None:
         self._volumes.shown.add_brokers(batch)
-        self._sums["racked"] += _count_known(batch, "rack")
+        self._sums["racked"] += count_known(batch, "rack")
 
     def _add_record_batches(self, batch: pa.RecordBatch) -> None:
         self._plain.add(batch)
@@ -314,12 +281,9 @@ class Figures:
         flawed = flags_of(batch, "truncated") | flags_of(batch, "damaged")
         flawed |= numbers_of(batch, "dropped_by_kernel", null=0) > 0
         self._sums["flawed_captures"] += np.count_nonzero(flawed)
-
-
-def _count_known(batch: pa.RecordBatch, name: str) -> int:
-    """Rows in which the column is not null."""
-    place = batch.schema.get_field_index(name)
-    return batch.num_rows - batch.column(place).null_count if place >= 0 else 0
+        ends = numbers_of(batch, "last_time", null=0)
+        self._most("ends", ends)
+        self._sums["endless"] += np.count_nonzero(ends == 0)
 
 
 def _has_long_texts(batch: pa.RecordBatch, texts: Sequence[int]) -> bool:
@@ -342,9 +306,10 @@ _GROUP_CALLS: Final = {"leaves": "is_leave", "heartbeats": "is_heartbeat", "shar
 """Figure -> the purpose of its calls."""
 _SUMS: Final = (
     "unanswered", "cut_off", "unnamed", "replicas", *_GROUP_CALLS, "waits_for_replicas",
-    "read_committed", "throttled_ms", "total_ns", "longest_ns", "longest_call_ns", "slow_calls",
-    "queued_calls", "calls_in_line", "longest_rebalance_ns", "ended", "refused",
-    "silent", "syn_retries", "client_resets", "odd_resets", "closed_by_broker",
+    "read_committed", "full_fetches", "throttled_ms", "total_ns", "longest_ns", "longest_call_ns",
+    "slow_calls", "queued_calls", "calls_in_line", "longest_rebalance_ns", "ended", "refused",
+    "unheard", "unshaken", "ends", "endless", "silent", "syn_retries", "client_resets", "odd_resets",
+    "closed_by_broker",
     "closed_later", "alerts", "sealed", "one_sided", "greeted", "foreign", "proxied", "malformed",
     "violations", "zero_window_ns",
     "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates",
@@ -353,7 +318,14 @@ _SUMS: Final = (
 )  # fmt: skip
 
 
-_MOST: Final = ("longest_ns", "longest_call_ns", "longest_rebalance_ns", "zero_window_ns", "round_trip_ns")
+_MOST: Final = (
+    "longest_ns",
+    "longest_call_ns",
+    "longest_rebalance_ns",
+    "zero_window_ns",
+    "round_trip_ns",
+    "ends",
+)
 """Those of _SUMS that are the greatest of something."""
 
 
@@ -382,7 +354,10 @@ _WORDS: Final = {
     for name, table in TABLES.items()
 }
 COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
-    "api_calls": ("acks", "reason", "isolation_level", "throttle_time_ms", "generation", *Pace.OF_CALLS),
+    "api_calls": (
+        "acks", "reason", "isolation_level", "session_epoch", "throttle_time_ms", "generation",
+        *Pace.OF_CALLS,
+    ),
     "error_codes": tuple(dict.fromkeys(("error_code", *Pace.OF_ERRORS, "topic", "error_message"))),
     "latencies": ("broker_ns", "queue_wait_ns", "network_ns", "round_trip_ns", "total_ns"),
     "connections": tuple(column.name for column in TABLES["connections"].columns),
@@ -395,6 +370,6 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "transactions": ("transactional_id",),
     "commits": Lags.OF_COMMITS,
     "anomalies": ("name",),
-    "captures": ("truncated", "damaged", "dropped_by_kernel"),
+    "captures": ("truncated", "damaged", "dropped_by_kernel", "last_time"),
 }  # fmt: skip
 """The columns that are looked at, by table."""

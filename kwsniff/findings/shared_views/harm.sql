@@ -92,6 +92,38 @@ select b.run_id, b.connection_id, b.call_id, b.client, n.client_address, b.broke
 from long b join usual u using (client, broker, api_name) join whole_connection n on n.run_id = b.run_id and n.connection_id = b.connection_id
 where b.ns >= 20 * u.ns and not n.lost and (b.run_id, b.call_id) in (select (run_id, call_id) from client_call);
 
+-- Fetches of a reader that makes no progress: the first delivery of an offset is none of them.
+create temp view troubled_read as
+with listed as (
+    select run_id, connection_id, case when kind = 'again' then 'repeated' else 'stuck' end as harm, unnest(case when kind = 'again' then call_ids[2:] else call_ids end) as call_id from standing_read
+)
+select c.run_id, c.connection_id, c.call_id, c.client, c.client_address, c.broker, c.api_name, c.request_time as time, c.response_end_time as until, max(l.harm) as harm
+from listed l join client_call c using (run_id, connection_id, call_id) group by all;
+
+-- A batch that is written again after a call that may have stored it: without a producer id it may be stored twice. With one
+-- the broker drops the second copy, so that one retry is harmless; more of them are the same work again.
+create temp view troubled_write as
+with lost as (
+    select run_id, call_id from troubled_wait where harm is not null and is_produce(api_name)
+    union
+    select run_id, call_id from troubled_refusal where not passed and error_code in (7, 20) and is_produce(api_name)
+),
+of_lost as (select distinct coalesce(topic, topic_id) as topic, partition from batch where (run_id, call_id) in (from lost)),
+sent as (
+    select c.run_id, c.connection_id, c.call_id, c.client, c.client_address, c.broker, c.api_name, c.request_time as time, c.response_end_time as until, (c.run_id, c.call_id) in (from lost) as lost,
+        b.producer_id, coalesce(b.topic, b.topic_id) as topic, b.partition, b.record_count, b.bytes,
+        case when b.producer_id >= 0 then [b.producer_id, b.producer_epoch, b.base_sequence] else [b.bytes, b.record_count, epoch_us(b.first_timestamp), epoch_us(b.max_timestamp)] end as batch
+    from batch b join of_lost l on l.topic = coalesce(b.topic, b.topic_id) and l.partition = b.partition join client_call c on c.run_id = b.run_id and c.call_id = b.call_id
+    where c.acks is not null and c.request_time is not null and b.first_timestamp is not null
+),
+counted as (
+    select *, count(*) over before as sent_before, bool_or(lost) over before as lost_before
+    from sent window before as (partition by client, client_address, topic, partition, batch order by time, call_id rows between unbounded preceding and 1 preceding)
+)
+select run_id, connection_id, call_id, client, client_address, broker, api_name, time, until, 'repeated' as harm
+from counted where lost_before and sent_before >= case when producer_id >= 0 then 2 else 1 end group by all;
+
+-- A call has one word: no response, then an error, then its time, then that it was in vain.
 create temp view troubled_call as
 with found as (
     select *, null as error_code, null as error, 1 as rank from troubled_wait
@@ -101,10 +133,12 @@ with found as (
     union all by name
     select run_id, connection_id, call_id, client, client_address, broker, api_name, time, until, 'late' as harm, null as routine, false as plain, false as known, 3 as rank from troubled_late
     union all by name
-    select run_id, connection_id, call_id, client, client_address, broker, coalesce(api_name, 'API ' || api_key) as api_name, coalesce(request_time, response_time) as time, response_end_time as until,
-        null as harm, 'not_captured' as routine, false as plain, false as known, 4 as rank from client_call where status in ('response_not_captured', 'response_only')
+    select *, null as routine, false as plain, false as known, case harm when 'stuck' then 4 else 5 end as rank from (from troubled_read union all by name from troubled_write)
     union all by name
-    select run_id, connection_id, call_id, client, client_address, broker, coalesce(api_name, 'API ' || api_key) as api_name, request_time as time, response_end_time as until, null as harm, 'between_brokers' as routine, false as plain, false as known, 5 as rank
+    select run_id, connection_id, call_id, client, client_address, broker, coalesce(api_name, 'API ' || api_key) as api_name, coalesce(request_time, response_time) as time, response_end_time as until,
+        null as harm, 'not_captured' as routine, false as plain, false as known, 6 as rank from client_call where status in ('response_not_captured', 'response_only')
+    union all by name
+    select run_id, connection_id, call_id, client, client_address, broker, coalesce(api_name, 'API ' || api_key) as api_name, request_time as time, response_end_time as until, null as harm, 'between_brokers' as routine, false as plain, false as known, 7 as rank
     from call where caller <> 'client' and (status = 'unanswered' or error_code <> 0)
 )
 -- one row for each call, harm first
