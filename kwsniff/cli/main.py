@@ -40,7 +40,7 @@ fails. DuckDB loads them late."""
 
 _EPILOG = """examples:
   kwsniff analyze capture.pcap -o tables/     parquet tables and a summary of the capture
-  kwsniff VERB --help                         the options and examples of a verb
+  kwsniff help VERB                           the options and examples of a verb
   eval "$(kwsniff --completion bash)"         TAB completion of verbs, options and values in this shell
 
 exit status: 0 done; 1 done, but the result is negative or empty (why: a problem found; upgrade: a client
@@ -106,11 +106,27 @@ def make_parser(chosen: Sequence[str] = VERBS) -> argparse.ArgumentParser:
 
 
 def _check_verb(given: Sequence[str]) -> None:
-    """Raises UsageError for a missing or unknown verb; argparse would not suggest one."""
-    if not given:
-        raise UsageError(f"no verb given; verbs: {', '.join(VERBS)}; see kwsniff --help")
-    if not given[0].startswith("-") and given[0] not in VERBS:
+    """Raises UsageError for an unknown verb; argparse would not suggest one."""
+    if given and not given[0].startswith("-") and given[0] not in VERBS:
         raise UsageError(f"unknown verb {given[0]!r}; {suggest(given[0], VERBS)}")
+
+
+def _with_help(given: Sequence[str]) -> Sequence[str]:
+    """`help VERB` as the option that it is."""
+    return [*given[1:2], "--help"] if given[:1] == ["help"] else given
+
+
+def _run_verb(given: Sequence[str]) -> int:
+    _check_verb(given)
+    if not given:
+        make_parser().print_help()
+        return FAILED
+    spare_addresses(_ADDRESSES.get(given[0], _ADDRESSES_FOR_TABLES))
+    # Building the options of all verbs takes longer than building those of the one verb in use.
+    verb = [given[0]] if given[0] in VERBS else VERBS
+    args = make_parser(verb).parse_args([*joined_times(given)])
+    with layouts_in_use(args):
+        return int(args.run(args))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -119,14 +135,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         with standard_output():
-            given = sys.argv[1:] if arguments is None else arguments
-            _check_verb(given)
-            spare_addresses(_ADDRESSES.get(given[0], _ADDRESSES_FOR_TABLES))
-            # Building the options of all verbs takes longer than building those of the one verb in use.
-            verb = [given[0]] if given[0] in VERBS else VERBS
-            args = make_parser(verb).parse_args([*joined_times(given)])
-            with layouts_in_use(args):
-                return int(args.run(args))
+            return _run_verb(_with_help([*(sys.argv[1:] if arguments is None else arguments)]))
     except KwsniffError as error:
         says_error(error)
         return FAILED

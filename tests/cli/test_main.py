@@ -64,7 +64,6 @@ def test_the_version_of_a_bare_source_tree_is_no_error(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ("", "no verb given; verbs: analyze, "),
         ("analyze", "the following arguments are required: CAPTURE; see kwsniff analyze --help"),
         ("pipeline x", "the following arguments are required: -o/--output; see kwsniff pipeline --help"),
         ("analyze x --prot 9092", "unknown option --prot; did you mean --port"),
@@ -79,6 +78,25 @@ def test_wrong_usage_is_one_line_and_2(arguments: str, told: str, capsys: pytest
     line = capsys.readouterr().err
     assert line.startswith(f"kwsniff: error: {told}")
     assert line.count("\n") == 1
+
+
+def test_without_a_verb_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """The status is that of wrong usage: a script whose variable is empty must not go on."""
+    assert run([]) == 2
+    out = capsys.readouterr().out
+    assert all(f"\n    {verb} " in out for verb in VERBS)
+
+
+@pytest.mark.parametrize("verb", [None, "why", "sql"])
+def test_help_is_a_verb(verb: str | None, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = []
+    for arguments in (["help"], ["--help"]) if verb is None else (["help", verb], [verb, "--help"]):
+        with pytest.raises(SystemExit) as ended:
+            run(arguments)
+        assert ended.value.code == 0
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+    assert shown[0].startswith(f"usage: kwsniff {verb or '[-h]'}")
 
 
 def test_a_verb_that_is_none_is_one_line_and_2(capsys: pytest.CaptureFixture[str]) -> None:
