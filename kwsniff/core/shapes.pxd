@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x366744dceb1b6b66ull
+    #define KWSNIFF_SHAPES 0x9cbf356e44ea7c98ull
     """
     const unsigned long long KWSNIFF_SHAPES

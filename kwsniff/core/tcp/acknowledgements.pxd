@@ -56,6 +56,19 @@ cdef inline void note_passed(Direction* own, Direction* other, Segment* segment)
         # A packet is missing that may have acknowledged them before.
         latest.time = NO_TIME
     latest.offset = other.snd.offset + ahead
+    other.marks.windows[(other.trips.num_passed - 1) & (PASSED - 1)] = segment.window
+
+
+cdef inline void note_wider(Direction* other, Segment* segment) noexcept nogil:
+    """The receiver has more room than it said with the latest acknowledgement."""
+    cdef int64_t at = (other.trips.num_passed - 1) & (PASSED - 1)
+    cdef Passed latest = other.trips.passed[at]
+    if latest.time == NO_TIME or not 0 <= segment.time - latest.time < PASSED_TOGETHER:
+        at = other.trips.num_passed & (PASSED - 1)
+        latest.time = segment.time
+        other.trips.passed[at] = latest
+        other.trips.num_passed += 1
+    other.marks.windows[at] = segment.window
 
 
 cdef inline void take_ack(Streams* streams, Connection* connection, int sender, Segment* segment,
@@ -84,6 +97,9 @@ cdef inline void take_ack(Streams* streams, Connection* connection, int sender, 
             other.dup_acks.frame = segment.frame
             other.dup_acks.capture = streams.capture
         other.dup_acks.num += 1
+    if (other.trips.num_passed and segment.ack == other.snd.acked and segment.time != NO_TIME
+            and segment.window > other.marks.windows[(other.trips.num_passed - 1) & (PASSED - 1)]):
+        note_wider(other, segment)
     if distance(other.snd.acked, segment.ack) > 0:
         doubt_acked(streams, connection, sender, segment, arrival)
     if not other.snd.known:

@@ -22,6 +22,7 @@ from kwsniff.core.tcp.reorder_queue cimport ReorderQueue
 from kwsniff.core.tcp.round_trips cimport RoundTrips
 from kwsniff.core.tcp.sack cimport SackRanges
 from kwsniff.core.tcp.seen_packets cimport SeenPackets
+from kwsniff.core.tcp.stall_marks cimport StallMarks
 from kwsniff.core.tcp.send_sequence cimport SendSequence
 from kwsniff.core.tcp.timestamps cimport SenderClock
 from kwsniff.core.tcp.traffic cimport Traffic
@@ -53,6 +54,7 @@ cdef struct Direction:
     SenderClock clock
     WindowCheck check
     RoundTrips trips
+    StallMarks marks
     SackRanges sack
     ResetMarks reset_marks  # of the latest reset
     RecentPayload recent

@@ -43,3 +43,8 @@ cdef struct RoundTrips:
     int64_t num_again
     Again again[4]
     Passed passed[16]
+
+
+cdef inline int64_t near_trip(RoundTrips* own) noexcept nogil:
+    """Of the latest that nothing held up the smallest one; 0 where there was none."""
+    return (own.near[0] if own.near[0] < own.near[1] else own.near[1]) if own.num_near > NEAR_TRIPS else own.near[0]
