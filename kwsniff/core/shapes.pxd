@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x9cbf356e44ea7c98ull
+    #define KWSNIFF_SHAPES 0xf6d1eafcf892fdd1ull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -27,7 +27,7 @@ cdef struct Passed:
     int64_t time
 
 cdef enum:
-    PASSED = 16                 # the number of the latest that are remembered: a power of two
+    PASSED = 32                 # the number of the latest that are remembered: a power of two
 
 cdef struct RoundTrips:
     bint timed              # a segment waits for its acknowledgement:
@@ -42,7 +42,7 @@ cdef struct RoundTrips:
     int64_t loaded_until    # a queue on the way held up acknowledgements: until then it may do so again
     int64_t num_again
     Again again[4]
-    Passed passed[16]
+    Passed passed[32]
 
 
 cdef inline int64_t near_trip(RoundTrips* own) noexcept nogil:

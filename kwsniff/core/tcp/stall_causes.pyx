@@ -47,9 +47,11 @@ cdef extern from *:
     #define PROMPT 2000000LL
     #define QUEUED 10000000LL
     #define TIMER 150000000LL
+    #define LATEST_ACK 50000000LL
     """
     const int64_t PROMPT        # what a sender takes to answer an acknowledgement with data
     const int64_t QUEUED        # a round trip that is longer by this, and twice the usual one: a queue on the way
+    const int64_t LATEST_ACK    # longer than acknowledgements are delayed
     const int64_t TIMER         # later than a round trip by this: no answer to what the receiver asked for
 
 
@@ -172,9 +174,7 @@ cdef int why_waited(ControlBlock* block, Direction* own, Direction* other, Segme
     cdef int64_t full = other.marks.mss if other.marks.mss else USUAL_MSS
     cdef int64_t needs = segment.length if segment.length < full else full
     cdef Told latest, before
-    if arrival.late >= QUEUED and 2 * arrival.late >= stall.took:
-        return STALL_CAUSE_LINK_QUEUE
-    while number >= 0 and own.trips.num_passed - number < PASSED and own.trips.passed[number & (PASSED - 1)].time > stall.until - way + slack:
+    while number >= 0 and own.trips.num_passed - number < PASSED and own.trips.passed[number & (PASSED - 1)].time > stall.until - way + PROMPT // 2:
         number -= 1
     latest = told_by(block, own, other, number)
     if not latest.found:
@@ -183,7 +183,7 @@ cdef int why_waited(ControlBlock* block, Direction* own, Direction* other, Segme
         stall.bytes = at - latest.acked
         if at + needs > latest.edge:
             return STALL_CAUSE_RECEIVER_WINDOW if latest.exact else STALL_CAUSE_UNKNOWN
-        return why_unasked(own, segment, stall, way, 2 * full)
+        return why_unasked(own, other, segment, arrival, stall, way, full)
     before = told_by(block, own, other, number - 1)
     if not before.found:
         return STALL_CAUSE_UNKNOWN
@@ -200,10 +200,15 @@ cdef int why_waited(ControlBlock* block, Direction* own, Direction* other, Segme
     return STALL_CAUSE_LINK_QUEUE if is_queued(own, stall, 2 * full) else STALL_CAUSE_CONGESTION_WINDOW
 
 
-cdef int why_unasked(Direction* own, Segment* segment, Stall* stall, int64_t way, int64_t prompt) noexcept nogil:
+cdef int why_unasked(Direction* own, Direction* other, Segment* segment, Arrival* arrival, Stall* stall, int64_t way,
+                     int64_t full) noexcept nogil:
     """No acknowledgement was waited for."""
-    if is_queued(own, stall, prompt):
-        return STALL_CAUSE_LINK_QUEUE       # its sender spreads segments over the time that the link takes
+    # A sender spreads its congestion window over a round trip or less, two segments at a time (tcp_update_pacing_rate,
+    # tcp_tso_autosize). Over more than the usual round trip the link does.
+    if stall.bytes >= 2 * full and stall.took * stall.bytes <= 2 * full * (least_trip(own) + least_trip(other)):
+        return STALL_CAUSE_CONGESTION_WINDOW
+    if is_queued(own, stall, 2 * full) or arrival.late >= QUEUED and 2 * arrival.late >= stall.took:
+        return STALL_CAUSE_LINK_QUEUE
     if way <= STALL_LEAST:
         return STALL_CAUSE_SENDER_IDLE
     # Far away a segment may have been lost before, with nothing behind it.
@@ -213,10 +218,15 @@ cdef int why_unasked(Direction* own, Segment* segment, Stall* stall, int64_t way
     return STALL_CAUSE_SENDER_IDLE if segment.stamped else STALL_CAUSE_UNKNOWN
 
 
-cdef inline bint is_queued(Direction* own, Stall* stall, int64_t prompt) noexcept nogil:
-    """Whether the round trip has grown; `prompt`: of so many bytes in flight no receiver holds the acknowledgement up."""
-    return (stall.bytes >= prompt and own.trips.smallest >= 0
-            and own.marks.trip > 2 * own.trips.smallest + QUEUED)
+cdef inline int64_t least_trip(Direction* own) noexcept nogil:
+    return own.trips.smallest if own.trips.smallest > 0 else 0
+
+
+cdef inline bint is_queued(Direction* own, Stall* stall, int64_t least) noexcept nogil:
+    """Whether the round trip has grown, with `least` bytes in flight or more. Near a receiver it shows only how long that
+    holds acknowledgements up."""
+    cdef int64_t usual = least_trip(own)
+    return stall.bytes >= least and own.marks.trip > 2 * usual + (QUEUED if usual > STALL_LEAST else LATEST_ACK)
 
 
 cdef inline int64_t at_most(int64_t value, int64_t most) noexcept nogil:

@@ -18,7 +18,7 @@ cdef struct StallMarks:
     int64_t again_offset    # stream position of what it sent again,
     int64_t again_num       # and how often in a row
     int64_t trip            # what the latest acknowledgement took that was timed
-    uint32_t windows[16]    # as its receiver advertised them, unscaled
+    uint32_t windows[32]    # as its receiver advertised them, unscaled
 
 
 # A stretch in which a direction had something to send and nothing of it came.

@@ -23,6 +23,7 @@ from kwsniff.findings.prefilter.dictionaries import (
 )
 from kwsniff.findings.prefilter.lags import Lags
 from kwsniff.findings.prefilter.partition_volumes import Plain, Volumes
+from kwsniff.findings.prefilter.stalls import stalled_ns
 from kwsniff.findings.prefilter.standing_reads import StandingReads
 from kwsniff.findings.rule import Rule, load_gates, rules_behind
 from kwsniff.tables.arrays import distinct, is_short, texts
@@ -232,14 +233,12 @@ class Figures:
         if "broker" in words:
             bare = (codes == words.index("broker")) & ~flags_of(batch, "reset_acknowledges")
             sums["odd_resets"] += np.count_nonzero(bare)
-        sums["odd_resets"] += np.count_nonzero(
-            (each("reset_ttl_step") != 0) | (each("reset_ident_step") > 64)
-        )
+        stepped = (each("reset_ttl_step") != 0) | (each("reset_ident_step") > 64)
+        sums["odd_resets"] += np.count_nonzero(stepped)
         codes, words = encode(batch, "closed_by")
         later = each("last_time") - each("first_time") >= 1_000_000
-        sums["closed_later"] += (
-            np.count_nonzero((codes == words.index("broker")) & later) if "broker" in words else 0
-        )
+        if "broker" in words:
+            sums["closed_later"] += np.count_nonzero((codes == words.index("broker")) & later)
         sums["alerts"] += _count_known(batch, "tls_alert")
         sums["sealed"] += count_of(batch, "protocol", "tls")
         sums["greeted"] += np.count_nonzero(flags_of(batch, "tls_hello"))
@@ -311,9 +310,13 @@ class Figures:
             self._sums[name] += sum(count_of(batch, "name", each) for each in anomalies)
 
     def _add_captures(self, batch: pa.RecordBatch) -> None:
-        flawed = flags_of(batch, "truncated") | flags_of(batch, "damaged")
-        flawed |= numbers_of(batch, "dropped_by_kernel", null=0) > 0
+        dropped = numbers_of(batch, "dropped_by_kernel", null=0) > 0
+        flawed = flags_of(batch, "truncated") | flags_of(batch, "damaged") | dropped
         self._sums["flawed_captures"] += np.count_nonzero(flawed)
+
+    def _add_stalls(self, batch: pa.RecordBatch) -> None:
+        for name, took in stalled_ns(batch).items():
+            self._sums[name] += took
 
 
 def _count_known(batch: pa.RecordBatch, name: str) -> int:
@@ -341,13 +344,12 @@ def _texts_in(schema: pa.Schema) -> list[int]:
 _SUMS: Final = (
     "unanswered", "cut_off", "unnamed", "replicas", "leaves", "share_fetches", "waits_for_replicas",
     "read_committed", "throttled_ms", "total_ns", "longest_ns", "longest_call_ns", "slow_calls",
-    "queued_calls", "calls_in_line", "longest_rebalance_ns", "ended", "refused",
-    "silent", "syn_retries", "client_resets", "odd_resets", "closed_by_broker",
-    "closed_later", "alerts", "sealed", "one_sided", "greeted", "foreign", "proxied", "malformed",
-    "violations", "zero_window_ns",
-    "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates",
-    "rebalances", "idle_members", "expired_members", "transactions", "flawed_captures",
-    "rules_not_asked", "not_preferred", "racked",
+    "queued_calls", "calls_in_line", "longest_rebalance_ns", "ended", "refused", "silent", "syn_retries",
+    "client_resets", "odd_resets", "closed_by_broker", "closed_later", "alerts", "sealed", "one_sided",
+    "greeted", "foreign", "proxied", "malformed", "violations", "zero_window_ns", "nagle_ns", "window_ns",
+    "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates", "rebalances",
+    "idle_members", "expired_members", "transactions", "flawed_captures", "rules_not_asked",
+    "not_preferred", "racked",
 )  # fmt: skip
 
 
@@ -392,7 +394,7 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "members": ("partition_count", "left_how"),
     "transactions": ("transactional_id",),
     "commits": Lags.OF_COMMITS,
-    "anomalies": ("name",),
+    "anomalies": ("name",), "stalls": ("cause", "duration_ns"),
     "captures": ("truncated", "damaged", "dropped_by_kernel"),
 }  # fmt: skip
 """The columns that are looked at, by table."""
