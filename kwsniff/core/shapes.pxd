@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0xf6d1eafcf892fdd1ull
+    #define KWSNIFF_SHAPES 0xb4910e10da23e3daull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -29,6 +29,12 @@ cdef struct Passed:
 cdef enum:
     PASSED = 32                 # the number of the latest that are remembered: a power of two
 
+cdef extern from *:
+    """
+    #define PASSED_TOGETHER 4000000LL
+    """
+    const int64_t PASSED_TOGETHER     # acknowledgements that are one entry
+
 cdef struct RoundTrips:
     bint timed              # a segment waits for its acknowledgement:
     uint32_t timed_seq      # the number behind it

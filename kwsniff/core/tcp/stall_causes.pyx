@@ -24,13 +24,12 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from kwsniff.core.capture.packets cimport NO_TIME, Segment
 from kwsniff.core.declared cimport *
-from kwsniff.core.tcp.acknowledgements cimport PASSED_TOGETHER
 from kwsniff.core.tcp.arrivals cimport Arrival
 from kwsniff.core.tcp.connection cimport Connection
 from kwsniff.core.tcp.control_block cimport ControlBlock, Direction, block_of
 from kwsniff.core.tcp.progress cimport furthest
 from kwsniff.core.tcp.retransmissions cimport REPEATED_ACKS, tell_event
-from kwsniff.core.tcp.round_trips cimport PASSED, Passed, RoundTrips, near_trip
+from kwsniff.core.tcp.round_trips cimport PASSED, PASSED_TOGETHER, Passed, RoundTrips, near_trip
 from kwsniff.core.tcp.segments cimport distance
 from kwsniff.core.tcp.stall_marks cimport Stall
 from kwsniff.core.tcp.stream_table cimport Streams
@@ -231,3 +230,18 @@ cdef inline bint is_queued(Direction* own, Stall* stall, int64_t least) noexcept
 
 cdef inline int64_t at_most(int64_t value, int64_t most) noexcept nogil:
     return value if value < most else most
+
+
+cdef void note_wider(Direction* other, Segment* segment) noexcept nogil:
+    """The receiver has more room than it said with the latest acknowledgement."""
+    cdef int64_t at = (other.trips.num_passed - 1) & (PASSED - 1)
+    cdef Passed latest = other.trips.passed[at]
+    other.marks.window = segment.window
+    if other.trips.num_passed == 0 or segment.time == NO_TIME:
+        return
+    if latest.time == NO_TIME or not 0 <= segment.time - latest.time < PASSED_TOGETHER:
+        at = other.trips.num_passed & (PASSED - 1)
+        latest.time = segment.time
+        other.trips.passed[at] = latest
+        other.trips.num_passed += 1
+    other.marks.windows[at] = segment.window

@@ -16,7 +16,8 @@ cdef struct StallMarks:
     int64_t closed_from     # the latest time that this side had no room, if that is over
     int64_t closed_until
     int64_t again_offset    # stream position of what it sent again,
-    int64_t again_num       # and how often in a row
+    int again_num           # and how often in a row
+    uint32_t window         # the latest of `windows`
     int64_t trip            # what the latest acknowledgement took that was timed
     uint32_t windows[32]    # as its receiver advertised them, unscaled
 

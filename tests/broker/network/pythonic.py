@@ -53,11 +53,11 @@ def two_writes(
     every_s: float = 0.05,
     size: int = 300,
 ) -> Counter[str]:
-    """A sender by hand without TCP_NODELAY: the size of each Produce in one write, the rest in another one."""
+    """A sender by hand without TCP_NODELAY: the size of each Produce in one write, the rest in another."""
     from tests.traffic import messages
     from tests.traffic.records import batch
 
-    host, _, port = bootstrap.split(",")[0].rpartition(":")
+    host, _, port = bootstrap.split(",", maxsplit=1)[0].rpartition(":")
     with socket.create_connection((host, int(port)), 10) as line, line.makefile("rb") as answers:
         for number in range(count):
             records = {"orders": {0: batch([b"x" * size])}}

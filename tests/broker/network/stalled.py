@@ -1,4 +1,4 @@
-"""Directions that stall: Nagle's algorithm, windows that are too small for the way; and bulk that is healthy."""
+"""Directions that stall: Nagle's algorithm, windows too small for the way; and bulk that is healthy."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def window_unscaled(site: Site) -> None:
     "configuration",
     "client",
     "bulk",
-    "socket.receive.buffer.bytes=16384 of a broker 3.9.2; a Java producer 4.3.1, 60 ms away, writes records of 20 kB",
+    "socket.receive.buffer.bytes=16384 of a broker 3.9.2; a Java producer 4.3.1, 60 ms away, writes records "
+    "of 20 kB",
     finding="window_limited",
     version=OLD,
     properties={"socket.receive.buffer.bytes": 16384},
@@ -81,7 +82,9 @@ def window_of_the_broker(site: Site) -> None:
     site.create(orders=1)
     with site.recording():
         settings = {"linger_ms": 0, "batch_size": 100_000, "max_in_flight_requests_per_connection": 1}
-        site.counted(site.work("far", "flood", client_id="bulk", x_size=20_000, x_count=40, x_every_ms=5, **settings))
+        site.counted(
+            site.work("far", "flood", client_id="bulk", x_size=20_000, x_count=40, x_every_ms=5, **settings)
+        )
 
 
 @calm(
