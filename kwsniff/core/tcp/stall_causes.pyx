@@ -151,7 +151,7 @@ cdef int why_again(Connection* connection, Direction* own, Direction* other, Seg
 
 
 cdef inline Told told_by(ControlBlock* block, Direction* own, Direction* other, int64_t number) noexcept nogil:
-    """What the entry `number` of the acknowledgements told the sender."""
+    """What the sender knew by the entry `number` of the acknowledgements."""
     cdef Told told
     cdef Passed* passed = &own.trips.passed[number & (PASSED - 1)]
     cdef int scale = 0

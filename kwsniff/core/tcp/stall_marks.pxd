@@ -1,5 +1,5 @@
 # cython: language_level=3
-# What a direction remembers so that a stall can be told from its end alone.
+# What a direction remembers so that the end of a stall shows its cause.
 #
 # Rule 1: a packet writes one number of it; the rest is written when something is acknowledged, or goes wrong.
 # Rule 2: `windows` has one entry for each of RoundTrips.passed.
