@@ -94,6 +94,11 @@ class Tables(ABC):
         return self.table("tcp_events")
 
     @property
+    def stalls(self) -> pa.Table:
+        """Pauses inside requests and responses, and why."""
+        return self.table("stalls")
+
+    @property
     def groups(self) -> pa.Table:
         """One row per rebalance."""
         return self.table("groups")

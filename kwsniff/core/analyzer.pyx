@@ -24,6 +24,7 @@ from kwsniff.core.kafka.dispatch cimport (
     close_kafka, end_all_sealed, end_too_many, forget_sealed, free_context, start_context, take_bytes,
     take_dropped, take_end, take_gap, take_oddity, take_secrets,
 )
+from kwsniff.core.kafka.call_stalls cimport is_inside, take_stall
 from kwsniff.core.kafka.tcp_events cimport take_event
 from kwsniff.core.kafka.messages cimport choose_messages
 from kwsniff.core.bytes.span cimport Span, drop, make_span
@@ -196,6 +197,8 @@ cdef class Analyzer:
         sink.dropped = take_dropped
         sink.oddity = take_oddity
         sink.event = take_event
+        sink.inside = is_inside
+        sink.stall = take_stall
         # The seed keeps a hostile capture from choosing addresses that share one hash bucket; it orders nothing.
         if not start_streams(&self.streams, sink, self.context.limits, <uint64_t>int.from_bytes(os.urandom(8))):
             raise MemoryError

@@ -9,7 +9,7 @@ from typing import Final
 # fmt: off
 TABLES: Final = (
     "api_calls", "latencies", "error_codes", "connections", "anomalies", "partitions", "record_batches",
-    "tcp_events",
+    "tcp_events", "stalls",
 )
 
 COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
@@ -45,6 +45,7 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
         ("wait", "enum:wait", False), ("queued_behind", "int64", True),
         ("queued_behind_wait", "enum:wait", True), ("round_trip_ns", "int64", True),
         ("retransmissions", "int32", False), ("zero_window_ns", "int64", False),
+        ("transmission_stall", "enum:stall_cause", True),
     ),
     "error_codes": (
         ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),
@@ -127,6 +128,12 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
         ("stream_offset", "int64", True), ("bytes", "int64", True), ("count", "int64", True),
         ("call_id", "int64", True),
     ),
+    "stalls": (
+        ("capture", "string", False), ("connection_id", "int64", False), ("call_id", "int64", True),
+        ("direction", "enum:stall_direction", False), ("start_time", "time", False),
+        ("duration_ns", "int64", False), ("cause", "enum:stall_cause", False), ("bytes", "int64", True),
+        ("first_frame", "int64", False), ("last_frame", "int64", False),
+    ),
 }
 """Table -> name, kind (`enum:` and a list of ENUMS), nullable of each of its columns."""
 
@@ -187,6 +194,13 @@ ENUMS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "tcp_event": (
         "retransmission", "zero_window", "zero_window_end", "refused", "reset", "syn_again", "duplicate_acks",
+    ),
+    "stall_direction": (
+        "to_broker", "to_client",
+    ),
+    "stall_cause": (
+        "nagle_delayed_ack", "receiver_window", "zero_window", "congestion_window", "fast_retransmission",
+        "retransmission_timeout", "path_mtu", "link_queue", "sender_idle", "unknown",
     ),
     "icmp_error": (
         "net_unreachable", "host_unreachable", "protocol_unreachable", "port_unreachable", "prohibited",

@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0xbcbf8b019ff4613full
+    #define KWSNIFF_SHAPES 0xd1bbe2ab731bf8c6ull
     """
     const unsigned long long KWSNIFF_SHAPES

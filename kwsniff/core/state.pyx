@@ -269,7 +269,7 @@ cdef bint save_kafka(Buffer* out, KafkaConnection* kafka) noexcept nogil:
     return (ok and put_bytes(out, contents(&kafka.client_id)) and put_bytes(out, contents(&kafka.software_name))
             and put_bytes(out, contents(&kafka.software_version))
             and put_bytes(out, contents(&kafka.sasl_mechanism)) and put_bytes(out, contents(&kafka.principal))
-            and put_bytes(out, contents(&kafka.early_messages))
+            and put_bytes(out, contents(&kafka.early_messages)) and put_bytes(out, contents(&kafka.stalls))
             and put_bytes(out, contents(&kafka.session.parts)) and put_bytes(out, contents(&kafka.session.topics))
             and put_bytes(out, contents(&kafka.session.text))
             and (kafka.hello == NULL or save_hello(out, kafka.hello))
@@ -293,6 +293,7 @@ cdef void detach(KafkaConnection* kafka) noexcept nogil:
     memset(&kafka.sasl_mechanism, 0, sizeof(Buffer))
     memset(&kafka.principal, 0, sizeof(Buffer))
     memset(&kafka.early_messages, 0, sizeof(Buffer))
+    memset(&kafka.stalls, 0, sizeof(Buffer))
     memset(&kafka.session.parts, 0, sizeof(Buffer))
     memset(&kafka.session.topics, 0, sizeof(Buffer))
     memset(&kafka.session.text, 0, sizeof(Buffer))
@@ -331,12 +332,13 @@ cdef void load_kafka(Source* source, Context* context, Connection* connection) n
     get_bytes(source, &kafka.sasl_mechanism)
     get_bytes(source, &kafka.principal)
     get_bytes(source, &kafka.early_messages)
+    get_bytes(source, &kafka.stalls)
     get_bytes(source, &kafka.session.parts)
     get_bytes(source, &kafka.session.topics)
     get_bytes(source, &kafka.session.text)
     if not source.failed and kafka.session.topics.len and not index_session(&kafka.session, context.topic_ids.seed):
         source.failed = True
-    context.waiting_total += session_bytes(kafka)
+    context.waiting_total += session_bytes(kafka) + <int64_t>kafka.stalls.cap
     context.learned_total += learned_bytes(kafka)
     if with_hello and not source.failed:
         load_encrypted(source, context, kafka, with_tls)

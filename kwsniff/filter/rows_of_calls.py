@@ -11,7 +11,7 @@ from kwsniff.tables.compute import filter_rows
 
 TABLES_OF_CALLS: Final = (
     "api_calls", "latencies", "error_codes", "connections", "anomalies", "partitions", "record_batches",
-    "tcp_events", "captures",
+    "tcp_events", "stalls", "captures",
 )  # fmt: skip
 """What is made of some calls. The others tell of what many calls do together: a group, a transaction."""
 _BY_CONNECTION: Final = frozenset({"connections", "anomalies", "tcp_events"})

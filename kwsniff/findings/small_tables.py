@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 TABLES_OF_FEW: Final = (
     "connection", "twin", "unnamed", "call", "client_call", "origin", "timing", "latency", "server_error",
-    "refusal", "partition_call", "batch",
+    "refusal", "stall", "partition_call", "batch",
 )  # fmt: skip
 """Views of shared_views/calls.sql that become tables where their rows are few: most rules name them."""
 _BYTES: Final = 1 << 20

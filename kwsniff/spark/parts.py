@@ -38,6 +38,7 @@ DATED: Final["Mapping[str, tuple[str, ...]]"] = {
     "partitions": ("time",),
     "record_batches": ("time",),
     "tcp_events": ("time",),
+    "stalls": ("start_time",),
     "groups": ("begin_time", "end_time"),
     "transactions": ("begin_time", "end_time"),
     "commits": ("time",),

@@ -158,6 +158,22 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "syn_again": "a retransmitted SYN or SYN-ACK",
         "duplicate_acks": "three or more consecutive acknowledgements for the same missing byte",
     },
+    "stall_direction": {
+        "to_broker": "the request",
+        "to_client": "the response",
+    },
+    "stall_cause": {
+        "nagle_delayed_ack": "a small last segment waited for the acknowledgement of the one before (Nagle)",
+        "receiver_window": "the receiver's window had no room for the next segment",
+        "zero_window": "the receiver's window was closed",
+        "congestion_window": "the sender waited for acknowledgements: slow start, also after a pause",
+        "fast_retransmission": "a lost segment, retransmitted when the receiver asked for it",
+        "retransmission_timeout": "a lost segment, retransmitted when the sender's timer expired",
+        "path_mtu": "segments too large for the path",
+        "link_queue": "the queue of a full link: the round trip grew",
+        "sender_idle": "the sending application wrote nothing",
+        "unknown": "the capture does not tell",
+    },
     "icmp_error": {
         "net_unreachable": "no router has a route to that network",
         "host_unreachable": "no host with that address responds in its network",

@@ -123,5 +123,13 @@ LATENCIES = TableSchema(
             doc="How much of the call passed while one side advertised a zero window.",
             source="TCP window",
         ),
+        Column(
+            name="transmission_stall",
+            type="string",
+            enum="stall_cause",
+            doc="Cause of most of the stalled time of the call; its rows in `stalls` have the times.",
+            source="TCP numbers, windows and acknowledgements",
+            null="no stalls",
+        ),
     ),
 )

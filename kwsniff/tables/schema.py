@@ -20,6 +20,7 @@ from kwsniff.tables.groups import GROUPS, TRANSACTIONS
 from kwsniff.tables.latencies import LATENCIES
 from kwsniff.tables.members import MEMBERS
 from kwsniff.tables.partitions import PARTITIONS, RECORD_BATCHES
+from kwsniff.tables.stalls import STALLS
 from kwsniff.tables.tcp_events import TCP_EVENTS
 from kwsniff.tables.transport import ANOMALIES, CAPTURES, CONNECTIONS
 
@@ -37,6 +38,7 @@ TABLES: Final = {
         PARTITIONS,
         RECORD_BATCHES,
         TCP_EVENTS,
+        STALLS,
         GROUPS,
         MEMBERS,
         TRANSACTIONS,
@@ -61,6 +63,7 @@ CORE_TABLES: Final = (
     "partitions",
     "record_batches",
     "tcp_events",
+    "stalls",
 )
 """Tables of the core, in the order of its numbers; the others are computed from them."""
 

@@ -26,10 +26,11 @@ def tcp(
     *,
     ports: tuple[int, int] = (50_000, 9092),
     options: bytes = b"",
+    window: int = 512,
 ) -> bytes:
     """A segment (RFC 9293 3.1), with options of a multiple of four bytes; the checksum is left 0."""
     words = (20 + len(options)) // 4 << 4
-    return struct.pack(">HHIIBBHHH", *ports, seq, ack, words, flags, 512, 0, 0) + options + payload
+    return struct.pack(">HHIIBBHHH", *ports, seq, ack, words, flags, window, 0, 0) + options + payload
 
 
 def sack(*blocks: tuple[int, int]) -> bytes:
@@ -112,6 +113,7 @@ class Talk:
         seq: int | None = None,
         ack: int | None = None,
         options: bytes = b"",
+        window: int = 512,
         keep: bool = True,
     ) -> bytes:
         """Adds a segment (`seq`: not the next number, which then stays as it is; `ack`: not all that the
@@ -119,7 +121,15 @@ class Talk:
         number = self.next[from_client] if seq is None else seq
         ack = (self.next[not from_client] if ack is None else ack) % 2**32 if flags & ACK else 0
         ends = (CLIENT, BROKER) if from_client else (BROKER, CLIENT)
-        segment = tcp(payload, number % 2**32, ack, flags, ports=(ends[0][1], ends[1][1]), options=options)
+        segment = tcp(
+            payload,
+            number % 2**32,
+            ack,
+            flags,
+            ports=(ends[0][1], ends[1][1]),
+            options=options,
+            window=window,
+        )
         packet = ipv4(segment, source=ends[0][0], target=ends[1][0])
         if seq is None:
             self.next[from_client] = number + len(payload) + bool(flags & SYN) + bool(flags & FIN)

@@ -93,6 +93,8 @@ def test_closed_connections_are_explained_with_their_calls() -> None:
     [
         ("broker_stalled/client.pcap", "broker_stalled"),
         ("link_full_java/client.pcap", "link_full"),
+        ("nagle_stall/client.pcap", "nagle_stall"),
+        ("window_of_the_broker/broker.pcap", "window_limited"),
         ("metadata_storm_java/broker.pcap", "metadata_storm"),
         ("sasl_mechanism_refused/broker.pcap", "connection_churn"),
         ("receiver_full/client.pcap", "receiver_full"),

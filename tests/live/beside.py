@@ -30,6 +30,7 @@ TABLES = (
     "partitions",
     "record_batches",
     "tcp_events",
+    "stalls",
     "groups",
     "transactions",
 )

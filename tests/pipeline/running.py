@@ -11,7 +11,7 @@ import pytest
 Columns = dict[str, list[tuple[Any, ...]]]
 CORE_TABLES = (
     "api_calls", "latencies", "error_codes", "connections", "anomalies", "partitions", "record_batches",
-    "tcp_events",
+    "tcp_events", "stalls",
 )  # fmt: skip
 
 

@@ -241,7 +241,7 @@ def test_when_nothing_can_be_read_it_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"tables": ["calls"]}, "unknown table 'calls'; did you mean api_calls"),
+        ({"tables": ["calls"]}, "unknown table 'calls'; did you mean stalls or api_calls"),
         ({"ports": [0]}, "port 0"),
         ({"limits": {"speed": 1}}, "unknown limit 'speed'"),
     ],

@@ -27,7 +27,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     packets = one_by_one(vocabulary()).packets()
     generated.write_bytes(pcap(frames(packets)))
     files = [next(path for path in (CAPTURES / name).iterdir() if "pcap" in path.suffix) for name in RECORDED]
-    kwsniff.analyze([*files, generated], output=folder / "out")
+    stalled = CAPTURES / "field" / "nagle_40ms.pcap"
+    kwsniff.analyze([*files, stalled, generated], output=folder / "out")
     return folder / "out"
 
 

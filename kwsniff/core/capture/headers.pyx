@@ -31,8 +31,9 @@ from kwsniff.core.capture.mapped cimport map_ipv4
 from kwsniff.core.bytes.span cimport Span, be16, be32, copy_out, drop, has, keep, u8
 from kwsniff.core.capture.reader cimport (
     MAX_JOINED, PACKET_FRAGMENT, PACKET_MALFORMED, PACKET_NOT_IP, PACKET_NOT_TCP, PACKET_TCP,
-    PACKET_UNKNOWN_LINK_TYPE, UNREAD_ETHER, UNREAD_LINK, UNREAD_LINK_OTHER, UNREAD_PROTOCOL, Reader, Segment,
+    PACKET_UNKNOWN_LINK_TYPE, UNREAD_ETHER, UNREAD_LINK, UNREAD_LINK_OTHER, UNREAD_PROTOCOL, Reader, Segment, TCP_SYN,
 )
+from kwsniff.core.capture.tcp_options cimport OPTION_SACK, find_option, read_syn
 from kwsniff.core.capture.tunnels cimport (
     BY_VERSION, ETHER_FRAME, Inner, is_plausible_ip, is_tunnel_port, open_gre, open_udp,
 )
@@ -363,7 +364,9 @@ cdef int read_tcp(Reader* reader, Span packet, uint32_t length, Segment* segment
     if segment.stamped:
         segment.stamp = be32(packet, 24)
     if header > TIMESTAMPED or header == TIMESTAMPED and not segment.stamped:
-        segment.sack = find_sack(drop(keep(packet, header), 20))
+        segment.sack = find_option(drop(keep(packet, header), 20), OPTION_SACK)
+    if segment.flags & TCP_SYN:
+        read_syn(drop(keep(packet, header), 20), segment)
     segment.ident = reader.ident
     segment.ttl = reader.ttl
     # Without the checksum: where the sender was captured, its card has not made it yet.
@@ -371,19 +374,3 @@ cdef int read_tcp(Reader* reader, Span packet, uint32_t length, Segment* segment
         hash_span(drop(keep(packet, header), 18), <uint64_t>segment.seq << 32 | segment.ack),
         (<uint64_t>segment.length << 16 | reader.ident) ^ <uint64_t>(segment.flags << 16 | segment.window) << 32) | 1
     return PACKET_TCP
-
-
-cdef Span find_sack(Span options) noexcept nogil:
-    """The edges in TCP's option of kind 5 (RFC 2018 3), as far as they were captured."""
-    cdef uint32_t kind, length
-    while options.num > 1:
-        kind = u8(options, 0)
-        if kind == 0:
-            break
-        length = 1 if kind == 1 else u8(options, 1)
-        if kind == 5:
-            return keep(drop(options, 2), length - 2) if length >= 2 else keep(options, 0)
-        if length == 0:
-            break
-        options = drop(options, length)
-    return keep(options, 0)

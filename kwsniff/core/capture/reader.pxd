@@ -42,6 +42,8 @@ cdef struct Segment:
     Span sack             # its selective acknowledgements, two numbers each; none: empty
     uint64_t network        # VLANs, tunnels and interface that it came through; 0: none is named
     uint32_t encapsulation  # tunnels that it came through, a byte each, the outermost one in the highest; 0: none
+    int scale               # of a SYN: the scale of its sender's windows (RFC 7323 2); -1: none
+    uint32_t mss            # of a SYN: the most payload that its sender takes in a segment, or 0
 
 ctypedef void (*SegmentSink)(void* context, Segment* segment) noexcept nogil
 

@@ -5,6 +5,7 @@ from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.kafka.memory_budget cimport drain_if_full
 from kwsniff.core.kafka.row_sink cimport write_call, write_latency, write_partitions
+from kwsniff.core.kafka.call_stalls cimport settle_unanswered
 from kwsniff.core.kafka.tcp_events cimport settle_events
 
 cdef Call* add_call(Context* context, KafkaConnection* kafka, Frame* frame) noexcept nogil
@@ -34,3 +35,5 @@ cdef inline void finish_call(Context* context, KafkaConnection* kafka, Call* cal
         write_partitions(context, kafka, call, facts)
         if response != NULL:
             write_latency(context, kafka, call, response, facts)
+        elif kafka.stalls.len:
+            settle_unanswered(context, kafka, call)

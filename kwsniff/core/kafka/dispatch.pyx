@@ -40,6 +40,7 @@ from kwsniff.core.kafka.proxy_headers cimport count_early
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_connection
 from kwsniff.core.kafka.frame_resync cimport look_for_frame, may_chain, note_step, take_chain
 from kwsniff.core.kafka.fetch_sessions cimport end_session, session_bytes
+from kwsniff.core.kafka.call_stalls cimport end_stalls, stalls_bytes
 from kwsniff.core.kafka.tcp_events cimport end_events
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.tcp.arrivals cimport (
@@ -116,6 +117,8 @@ cdef void close_kafka(Context* context, KafkaConnection* kafka) noexcept nogil:
     release(&kafka.sasl_mechanism)
     release(&kafka.principal)
     release(&kafka.early_messages)
+    context.waiting_total -= stalls_bytes(kafka)
+    release(&kafka.stalls)
     if kafka.hello != NULL:
         context.kept_total -= hello_bytes(kafka.hello)
     free_hello(kafka.hello)
@@ -240,6 +243,7 @@ cdef void finish_kafka(Context* context, Connection* connection, KafkaConnection
                         kafka.framing[direction].captured)
         count_early(context, &kafka.framing[direction], BIN_UNFINISHED if kafka.confirmed else lost_bin(kafka))
     end_events(context, connection, kafka)
+    end_stalls(context, kafka)
     write_connection(context, connection, kafka)
     close_kafka(context, kafka)
 

@@ -225,6 +225,7 @@ cdef struct KafkaConnection:
     Buffer sasl_mechanism
     Buffer principal
     Buffer early_messages       # not confirmed yet; see messages.pyx
+    Buffer stalls               # that wait for their call, see call_stalls.pyx
     int alert                   # of TLS, where the first response should be; or -1
     int answered_in             # Protocol of the broker's first bytes, where they are none of Kafka's; or NO_PROTOCOL
     int proxy_version           # of the PROXY protocol header, or 0
@@ -268,6 +269,8 @@ cdef struct RowSink:
                     int64_t offset, int name, int64_t value) noexcept nogil
     void (*event)(Context* context, Connection* connection, KafkaConnection* kafka, TcpEvent* event,
                   int64_t call_id) noexcept nogil
+    void (*stalls)(Context* context, KafkaConnection* kafka, Call* call, int64_t asked, int64_t arrived, int64_t left,
+                   int64_t answered) noexcept nogil
 
 # Which calls are wanted; without `some`, all of them.
 cdef struct Choices:

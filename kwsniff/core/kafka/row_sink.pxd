@@ -54,3 +54,9 @@ cdef inline void write_anomaly(Context* context, Connection* connection, int64_t
 cdef inline void write_event(Context* context, Connection* connection, KafkaConnection* kafka, TcpEvent* event,
                              int64_t call_id) noexcept nogil:
     context.rows.event(context, connection, kafka, event, call_id)
+
+
+cdef inline void write_stalls(Context* context, KafkaConnection* kafka, Call* call, int64_t asked, int64_t arrived,
+                              int64_t left, int64_t answered) noexcept nogil:
+    """Of the request between `asked` and `arrived`, of the response between `left` and `answered`."""
+    context.rows.stalls(context, kafka, call, asked, arrived, left, answered)

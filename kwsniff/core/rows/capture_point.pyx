@@ -13,7 +13,7 @@ from libc.stdint cimport int64_t
 from kwsniff.core.declared cimport (
     CAPTURE_POINT_BETWEEN, CAPTURE_POINT_BROKER, CAPTURE_POINT_CLIENT, CAPTURE_POINT_SAME_MACHINE, CAPTURE_POINT_UNKNOWN,
 )
-from kwsniff.core.tcp.round_trips cimport RoundTrips
+from kwsniff.core.tcp.round_trips cimport RoundTrips, near_trip
 
 cdef enum:
     ENOUGH_TRIPS = 3            # acknowledgements that tell a round trip; a handshake is as good

@@ -8,6 +8,7 @@ Rules
 from kwsniff.core.kafka.kafka_connection cimport RowSink
 from kwsniff.core.rows.partitions cimport write_batches, write_partitions
 from kwsniff.core.rows.rows cimport write_anomaly, write_call, write_errors, write_response_only
+from kwsniff.core.rows.stall_rows cimport write_stalls
 from kwsniff.core.rows.timing cimport write_latency
 from kwsniff.core.rows.transport cimport write_connection, write_event
 
@@ -23,4 +24,5 @@ cdef RowSink row_sink() noexcept nogil:
     sink.connection = write_connection
     sink.anomaly = write_anomaly
     sink.event = write_event
+    sink.stalls = write_stalls
     return sink

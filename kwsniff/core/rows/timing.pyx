@@ -44,9 +44,10 @@ from kwsniff.core.rows.rows cimport put_call_head
 from kwsniff.core.declared cimport *
 from kwsniff.core.kafka.apis cimport ApiRange, find_api
 from kwsniff.core.kafka.head_of_line cimport note_served
-from kwsniff.core.rows.capture_point cimport near_trip, find_capture_point, way_to_broker
+from kwsniff.core.rows.stall_rows cimport take_stalls
+from kwsniff.core.rows.capture_point cimport find_capture_point, way_to_broker
 from kwsniff.core.tcp.parts cimport handshake_of, round_trips_of, traffic_of
-from kwsniff.core.tcp.round_trips cimport AGAIN, PASSED, Again, Passed, RoundTrips
+from kwsniff.core.tcp.round_trips cimport AGAIN, PASSED, Again, Passed, RoundTrips, near_trip
 
 cdef enum:
     READ_COMMITTED = 1
@@ -91,6 +92,8 @@ cdef struct Parts:
     int wait
     int64_t behind                  # call id, or 0
     int queued_behind_wait
+    int64_t arrived                 # the last copy of the request
+    int64_t left                    # the answer, as far as lost segments tell
 
 
 cdef inline int64_t at_least(int64_t value, int64_t least) noexcept nogil:
@@ -131,6 +134,7 @@ cdef Parts split(Context* context, KafkaConnection* kafka, Call* call, Frame* re
     way = at_most(way, done - arrived)
     if had_left(context, kafka, call, response, facts, done, way):
         done = at_most(done, arrived + way + LOCAL)
+    parts.arrived, parts.left = arrived, done
     # This time the answer was longer on its way than usual.
     done -= within(response.first.late, 0, done - arrived - way)
     parts.network += answered - done + arrived - sent + way
@@ -348,6 +352,7 @@ cdef void write_latency(Context* context, KafkaConnection* kafka, Call* call, Fr
     cdef Table* table = &context.tables[<int>TABLE_LATENCIES]
     cdef Parts parts
     cdef int64_t round_trip
+    cdef int stall
     if (not call.ended or not response.ended or call.first.time == NO_TIME or call.last.time == NO_TIME
             or response.first.time == NO_TIME or response.last.time == NO_TIME
             or response.last.ready < call.first.time):
@@ -381,4 +386,9 @@ cdef void write_latency(Context* context, KafkaConnection* kafka, Call* call, Fr
     put_int32(table, LATENCIES_RETRANSMISSIONS,
               <int32_t>at_least(response.last.retransmissions - call.first.repeated_before, 0))
     put_int64(table, LATENCIES_ZERO_WINDOW_NS, at_least(response.last.zero_window - call.first.zero_window, 0))
+    stall = take_stalls(context, kafka, call, call.first.time, parts.arrived, parts.left, response.last.ready) if kafka.stalls.len else -1
+    if stall < 0:
+        put_null(table, LATENCIES_TRANSMISSION_STALL)
+    else:
+        put_enum(table, LATENCIES_TRANSMISSION_STALL, stall)
     end_row(table)

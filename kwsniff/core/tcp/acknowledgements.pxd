@@ -20,18 +20,12 @@ from kwsniff.core.tcp.arrivals cimport Arrival
 from kwsniff.core.tcp.connection cimport Connection
 from kwsniff.core.tcp.stream_table cimport Streams
 from kwsniff.core.tcp.control_block cimport Direction, block_of
-from kwsniff.core.tcp.round_trips cimport PASSED, Passed
+from kwsniff.core.tcp.round_trips cimport PASSED, PASSED_TOGETHER, Passed
 from kwsniff.core.tcp.retransmissions cimport end_repeated_acks, note_round_trip
 from kwsniff.core.tcp.segments cimport distance
+from kwsniff.core.tcp.stall_causes cimport note_wider
 from kwsniff.core.tcp.window_check cimport doubt_acked, note_acked_ahead
 from kwsniff.core.tcp.sack cimport forget_ranges, take_sack
-
-
-cdef extern from *:
-    """
-    #define PASSED_TOGETHER 4000000LL
-    """
-    const int64_t PASSED_TOGETHER
 
 
 cdef inline bint is_under_way(Direction* own, uint32_t acked) noexcept nogil:
@@ -56,6 +50,8 @@ cdef inline void note_passed(Direction* own, Direction* other, Segment* segment)
         # A packet is missing that may have acknowledged them before.
         latest.time = NO_TIME
     latest.offset = other.snd.offset + ahead
+    other.marks.windows[(other.trips.num_passed - 1) & (PASSED - 1)] = segment.window
+    other.marks.window = segment.window
 
 
 cdef inline void take_ack(Streams* streams, Connection* connection, int sender, Segment* segment,
@@ -84,6 +80,8 @@ cdef inline void take_ack(Streams* streams, Connection* connection, int sender, 
             other.dup_acks.frame = segment.frame
             other.dup_acks.capture = streams.capture
         other.dup_acks.num += 1
+    if segment.window > other.marks.window and segment.ack == other.snd.acked:
+        note_wider(other, segment)
     if distance(other.snd.acked, segment.ack) > 0:
         doubt_acked(streams, connection, sender, segment, arrival)
     if not other.snd.known:

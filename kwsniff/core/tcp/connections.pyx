@@ -242,6 +242,7 @@ cdef void begin_connection(Streams* streams, Connection* connection) noexcept no
     block_of(connection).closing.fin_frame = 0
     block_of(connection).closing.fin_time = NO_TIME
     connection.refused = False
+    block_of(connection).handshake.unscaled = False
     block_of(connection).handshake.syn_retries = 0
     block_of(connection).reset.by = -1
     block_of(connection).reset.since = NO_TIME

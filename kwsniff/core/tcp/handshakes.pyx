@@ -68,6 +68,11 @@ cdef void take_syn(Streams* streams, Connection* connection, Direction* own, Seg
     time_segment(own, segment, 1)
     own.snd.syn = True
     own.snd.isn = segment.seq
+    own.marks.scale = 1 + (segment.scale if segment.scale >= 0 else 0)
+    own.marks.mss = segment.mss
+    if segment.scale < 0:
+        # Windows are scaled where both SYNs say so (RFC 7323 2.2).
+        block_of(connection).handshake.unscaled = True
     if not own.snd.known:
         own.snd.known = True
         own.snd.next_seq = segment.seq + 1

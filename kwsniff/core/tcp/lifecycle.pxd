@@ -24,6 +24,7 @@ cdef struct Handshake:
     int64_t round_trip      # nanoseconds from SYN to the handshake's last ACK, or -1
     int64_t syn_retries
     int other_opener        # of the connection that `other_isn` may be about
+    bint unscaled           # a SYN had no scale: windows are what they say
 
 cdef struct Closing:
     int closer              # endpoint that closed it first, with FIN or RST, or -1

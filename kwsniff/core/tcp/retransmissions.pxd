@@ -15,7 +15,7 @@ Rules
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from kwsniff.core.declared cimport (
-    TCP_EVENT_DUPLICATE_ACKS, TCP_EVENT_RETRANSMISSION, TCP_EVENT_ZERO_WINDOW, TCP_EVENT_ZERO_WINDOW_END,
+    TCP_EVENT_DUPLICATE_ACKS, TCP_EVENT_ZERO_WINDOW, TCP_EVENT_ZERO_WINDOW_END,
 )
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_FIN, Segment
 from kwsniff.core.tcp.segments cimport distance
@@ -48,6 +48,7 @@ cdef inline void note_round_trip(Direction* own, Segment* segment, int64_t took)
     """Nothing holds up a handshake's acknowledgement, nor those that come by themselves and immediately."""
     if own.trips.smallest < 0 or took < own.trips.smallest:
         own.trips.smallest = took
+    own.marks.trip = took
     if own.snd.syn and own.trips.timed_seq == own.snd.isn + 1:
         if segment.length or segment.ack != own.snd.isn + 1:
             return              # the capture missed the handshake's, and this came when there was something to say
@@ -60,6 +61,13 @@ cdef inline void note_round_trip(Direction* own, Segment* segment, int64_t took)
     elif took < own.trips.near[0]:
         own.trips.near[0] = took
     own.trips.num_near += 1
+
+
+cdef inline void note_data(Direction* own, Segment* segment) noexcept nogil:
+    """Its latest segment with payload."""
+    own.trips.sent_at = segment.time
+    own.marks.sent_frame = segment.frame
+    own.snd.latest_ack = segment.ack
 
 
 cdef inline void note_again(Direction* own, Segment* segment, int32_t ahead) noexcept nogil:
@@ -127,13 +135,6 @@ cdef inline void tell_event(Streams* streams, Connection* connection, int kind, 
     streams.event_rooms += connection.events != NULL and not had_room
 
 
-cdef inline void tell_again(Streams* streams, Connection* connection, int sender, Segment* segment, int32_t ahead,
-                            uint32_t length) noexcept nogil:
-    """`length` bytes that were sent before."""
-    tell_event(streams, connection, TCP_EVENT_RETRANSMISSION, sender, sender,
-               block_of(connection).direction[sender].snd.offset + ahead, length, -1, segment.time, segment.frame, streams.capture)
-
-
 cdef inline void end_repeated_acks(Streams* streams, Connection* connection, int sender) noexcept nogil:
     """The run of acknowledgements of what endpoint `sender` sent is over."""
     cdef Direction* own = &block_of(connection).direction[sender]
@@ -157,6 +158,8 @@ cdef inline void note_window(Streams* streams, Connection* connection, int sende
                        segment.frame, streams.capture)
     elif own.traffic.closed_since != NO_TIME:
         own.traffic.zero_window = zero_window_until(own, segment.time)
+        own.marks.closed_from = own.traffic.closed_since
+        own.marks.closed_until = segment.time
         own.traffic.closed_since = NO_TIME
         tell_event(streams, connection, TCP_EVENT_ZERO_WINDOW_END, sender, 1 - sender, offset, -1, -1, segment.time,
                    segment.frame, streams.capture)

@@ -27,7 +27,13 @@ cdef struct Passed:
     int64_t time
 
 cdef enum:
-    PASSED = 16                 # the number of the latest that are remembered: a power of two
+    PASSED = 32                 # the number of the latest that are remembered: a power of two
+
+cdef extern from *:
+    """
+    #define PASSED_TOGETHER 4000000LL
+    """
+    const int64_t PASSED_TOGETHER     # acknowledgements that are one entry
 
 cdef struct RoundTrips:
     bint timed              # a segment waits for its acknowledgement:
@@ -42,4 +48,9 @@ cdef struct RoundTrips:
     int64_t loaded_until    # a queue on the way held up acknowledgements: until then it may do so again
     int64_t num_again
     Again again[4]
-    Passed passed[16]
+    Passed passed[32]
+
+
+cdef inline int64_t near_trip(RoundTrips* own) noexcept nogil:
+    """Of the latest that nothing held up the smallest one; 0 where there was none."""
+    return (own.near[0] if own.near[0] < own.near[1] else own.near[1]) if own.num_near > NEAR_TRIPS else own.near[0]

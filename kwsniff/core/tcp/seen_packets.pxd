@@ -23,7 +23,8 @@ cdef struct SeenPackets:
     bint idents_differ      # and whether they tell packets from each other
     bint numbered           # and count the packets of this direction: see tail_loss.pxd
     bint bare               # the latest packet had no payload
-    uint32_t unseen         # packets missing before the latest one
+    uint32_t unseen         # packets missing before the latest one, where that tells how long it was on its way,
+    uint32_t skipped        # and in any case; 0: none, or not known
     uint64_t network        # that its first packet came from
     int64_t silence         # before the latest one, where packets are missing
     int64_t seen_time       # of the latest packet

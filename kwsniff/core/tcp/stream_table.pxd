@@ -3,7 +3,7 @@
 #
 # Rule 1: what is kept of a connection is in control_block.pxd: here is only what the one who hands segments in has to know.
 #
-#     segment -> Streams [ buckets -> Connection ] -> StreamSink: bytes, gap, dropped, ended, oddity, event
+#     segment -> Streams [ buckets -> Connection ] -> StreamSink: bytes, gap, dropped, ended, oddity, event, stall
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -13,6 +13,7 @@ from kwsniff.core.capture.samples cimport Samples
 from kwsniff.core.tcp.arrivals cimport Arrival
 from kwsniff.core.tcp.connection cimport Ages, Connection
 from kwsniff.core.tcp.events cimport EVENTS, TcpEvent
+from kwsniff.core.tcp.stall_marks cimport Stall
 
 # Why captured payload bytes are not delivered.
 cdef enum DropCause:
@@ -42,6 +43,9 @@ cdef struct StreamSink:
     void (*ended)(void* context, Connection* connection) noexcept nogil
     void (*oddity)(void* context, Connection* connection, int direction, Arrival* arrival, int oddity, int64_t value) noexcept nogil
     void (*event)(void* context, Connection* connection, TcpEvent* event) noexcept nogil
+    # Whether the stream of an endpoint is inside a message: what is missing there did not come in time.
+    bint (*inside)(Connection* connection, int direction) noexcept nogil
+    void (*stall)(void* context, Connection* connection, Stall* stall) noexcept nogil
 
 # Where rows come from, in the order in which one analyzer of all connections gives them: a packet, and what of its work.
 # Silent connections go in the order of their latest packets, resets in that in which they began to wait.

@@ -56,7 +56,7 @@ from kwsniff.core.tcp.reorder_queue cimport drop_queued, held_to, is_queued, is_
 from kwsniff.core.tcp.progress cimport fits, is_keep_alive, note_sent
 from kwsniff.core.tcp.overlap cimport differs, remember
 from kwsniff.core.tcp.retransmissions cimport (
-    note_again, note_mended, note_window, tell_again, time_segment,
+    note_again, note_data, note_mended, note_window, time_segment,
     was_lost, zero_window_until,
 )
 from kwsniff.core.tcp.resets cimport (
@@ -65,6 +65,7 @@ from kwsniff.core.tcp.resets cimport (
 )
 from kwsniff.core.tcp.segment_arrivals cimport begin_arrival
 from kwsniff.core.tcp.segments cimport WINDOW, distance, source_endpoint
+from kwsniff.core.tcp.stall_causes cimport STALL_LEAST, judge_stall, take_again
 from kwsniff.core.tcp.window_check cimport doubt
 
 cdef enum:
@@ -199,8 +200,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
         drop_payload(streams, &arrival, DROP_KEEP_ALIVE, segment.payload.num)
     elif segment.length:
         take_payload(streams, connection, sender, segment, &arrival)
-        own.trips.sent_at = segment.time
-        own.snd.latest_ack = segment.ack
+        note_data(own, segment)
         if own.snd.other_syn and not connection.ended:
             pass_over_syn(streams, connection, sender, &arrival)
     elif not segment.flags & TCP_SYN:
@@ -417,6 +417,8 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
         time_segment(own, segment, segment.length)
         if was_lost(own, &block_of(connection).direction[1 - sender], segment):
             take_lost(streams, connection, sender, segment, arrival)
+        elif own.queue.first != NULL or segment.time > own.trips.sent_at + STALL_LEAST:
+            judge_stall(streams, connection, sender, segment, arrival, False)
         if own.queue.first != NULL:
             note_mended(own, segment, arrival)
         deliver(streams, connection, sender, segment.payload, segment.length, arrival)
@@ -441,7 +443,7 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
         pass_over_repeated(streams, connection, sender, segment, ahead, arrival)
         return
     own.traffic.retransmitted += repeated
-    tell_again(streams, connection, sender, segment, ahead, repeated)
+    take_again(streams, connection, sender, segment, arrival, ahead, repeated)
     drop_payload(streams, arrival, DROP_RETRANSMITTED, keep(segment.payload, repeated).num)
     streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_OVERLAP, repeated)
     if differs(&own.recent, segment.seq, keep(segment.payload, repeated)):
@@ -461,7 +463,7 @@ cdef void take_lost(Streams* streams, Connection* connection, int sender, Segmen
     own.traffic.lost_before += <int64_t>segment.length
     own.traffic.retransmissions += 1
     arrival.retransmissions += 1
-    tell_again(streams, connection, sender, segment, 0, segment.length)
+    take_again(streams, connection, sender, segment, arrival, 0, segment.length)
 
 
 cdef void pass_over_repeated(Streams* streams, Connection* connection, int sender, Segment* segment, int32_t ahead,
@@ -471,7 +473,7 @@ cdef void pass_over_repeated(Streams* streams, Connection* connection, int sende
     own.traffic.retransmissions += 1
     own.trips.timed = False
     note_again(own, segment, ahead)
-    tell_again(streams, connection, sender, segment, ahead, segment.length)
+    take_again(streams, connection, sender, segment, arrival, ahead, segment.length)
     if differs(&own.recent, segment.seq, segment.payload):
         streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_CONFLICT, segment.length)
     drop_payload(streams, arrival, DROP_RETRANSMITTED, segment.payload.num)
@@ -488,7 +490,7 @@ cdef void hold_behind_reset(Streams* streams, Connection* connection, int sender
         return
     if repeated > 0:
         own.traffic.retransmitted += repeated
-        tell_again(streams, connection, sender, segment, ahead, repeated)
+        take_again(streams, connection, sender, segment, arrival, ahead, repeated)
         drop_payload(streams, arrival, DROP_RETRANSMITTED, keep(segment.payload, repeated).num)
         streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_OVERLAP, repeated)
         rest.seq += <uint32_t>repeated

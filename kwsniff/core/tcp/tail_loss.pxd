@@ -35,7 +35,8 @@ cdef inline void note_number(Direction* own, Segment* segment) noexcept nogil:
         own.seen.numbered = segment.flags & TCP_ACK != 0 and segment.ident == 0
         own.seen.unseen = 0
     else:
-        own.seen.unseen = (segment.ident - own.seen.last_ident - 1) & 0xFFFF if own.seen.numbered and own.seen.bare else 0
+        own.seen.skipped = (segment.ident - own.seen.last_ident - 1) & 0xFFFF if own.seen.numbered else 0
+        own.seen.unseen = own.seen.skipped if own.seen.bare else 0
     if own.seen.unseen:
         own.seen.silence = segment.time - own.seen.seen_time if segment.time != NO_TIME and own.seen.seen_time != NO_TIME else 0
     own.seen.seen_time = segment.time

@@ -24,6 +24,7 @@ from kwsniff.findings.prefilter.dictionaries import (
 )
 from kwsniff.findings.prefilter.lags import Lags
 from kwsniff.findings.prefilter.partition_volumes import Plain, Volumes
+from kwsniff.findings.prefilter.stalls import stalled_ns
 from kwsniff.findings.prefilter.standing_reads import StandingReads
 from kwsniff.findings.rule import Rule, load_gates, rules_behind
 from kwsniff.tables.arrays import distinct, is_short, texts
@@ -278,12 +279,16 @@ class Figures:
             self._sums[name] += sum(count_of(batch, "name", each) for each in anomalies)
 
     def _add_captures(self, batch: pa.RecordBatch) -> None:
-        flawed = flags_of(batch, "truncated") | flags_of(batch, "damaged")
-        flawed |= numbers_of(batch, "dropped_by_kernel", null=0) > 0
+        dropped = numbers_of(batch, "dropped_by_kernel", null=0) > 0
+        flawed = flags_of(batch, "truncated") | flags_of(batch, "damaged") | dropped
         self._sums["flawed_captures"] += np.count_nonzero(flawed)
         ends = numbers_of(batch, "last_time", null=0)
         self._most("ends", ends)
         self._sums["endless"] += np.count_nonzero(ends == 0)
+
+    def _add_stalls(self, batch: pa.RecordBatch) -> None:
+        for name, took in stalled_ns(batch).items():
+            self._sums[name] += took
 
 
 def _has_long_texts(batch: pa.RecordBatch, texts: Sequence[int]) -> bool:
@@ -311,7 +316,7 @@ _SUMS: Final = (
     "unheard", "unshaken", "ends", "endless", "silent", "syn_retries", "client_resets", "odd_resets",
     "closed_by_broker",
     "closed_later", "alerts", "sealed", "one_sided", "greeted", "foreign", "proxied", "malformed",
-    "violations", "zero_window_ns",
+    "violations", "zero_window_ns", "nagle_ns", "window_ns",
     "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates",
     "rebalances", "idle_members", "expired_members", "transactions", "flawed_captures",
     "rules_not_asked", "not_preferred", "racked",
@@ -369,7 +374,7 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "members": ("partition_count", "left_how"),
     "transactions": ("transactional_id",),
     "commits": Lags.OF_COMMITS,
-    "anomalies": ("name",),
+    "anomalies": ("name",), "stalls": ("cause", "duration_ns"),
     "captures": ("truncated", "damaged", "dropped_by_kernel", "last_time"),
 }  # fmt: skip
 """The columns that are looked at, by table."""

@@ -45,6 +45,10 @@ from error_codes e left join unnamed u using (run_id, connection_id)
 where not exists (from twin t where t.connection_id = e.connection_id and t.run_id = e.run_id)
     and not exists (from server_error s where s.call_id = e.call_id and s.run_id is not distinct from e.run_id);
 
+create temp view stall as
+select * from stalls s
+where not exists (from twin t where t.connection_id = s.connection_id and t.run_id = s.run_id);
+
 create temp view partition_call as
 select p.* exclude (origin), coalesce(client_id, origin) as client, broker_address || ':' || broker_port as broker,
     coalesce(topic, topic_id) || '-' || partition as topic_partition

@@ -37,6 +37,7 @@ from tests.broker.network import (
     progress,
     racks,
     refused,
+    stalled,
     tls_doors,
     workers,
     zookeepers,
@@ -69,6 +70,7 @@ KINDS = (
     progress,
     leaders,
     racks,
+    stalled,
 )
 
 

@@ -92,6 +92,11 @@ class Network:
         """The client's interface takes no larger packets than that from now on, and tells its peers."""
         _ip("link", "set", "eth0", "mtu", str(mtu), at=self.client(name))
 
+    def tune(self, name: str, setting: str, value: str) -> None:
+        """A setting of the client's kernel, as sysctl names it: for connections that begin from now on."""
+        command = [*inside(self.client(name)), "sysctl", "-qw", f"{setting}={value}"]
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=10)
+
     def taps(self, name: str) -> tuple[str, str]:
         """The devices at the client's and at the brokers' end of its way."""
         return _taps(list(self.clients).index(name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -42,6 +43,30 @@ def kp_produce(
         time.sleep(every_s)
     producer.close(timeout=2)
     return did
+
+
+def two_writes(
+    *,
+    bootstrap: str,
+    client_id: str = "bare-shop",
+    count: int = 40,
+    every_s: float = 0.05,
+    size: int = 300,
+) -> Counter[str]:
+    """A sender by hand without TCP_NODELAY: the size of each Produce in one write, the rest in another."""
+    from tests.traffic import messages
+    from tests.traffic.records import batch
+
+    host, _, port = bootstrap.split(",", maxsplit=1)[0].rpartition(":")
+    with socket.create_connection((host, int(port)), 10) as line, line.makefile("rb") as answers:
+        for number in range(count):
+            records = {"orders": {0: batch([b"x" * size])}}
+            asked = messages.produce(9, number, records, acks=1, client_id=client_id).request
+            line.sendall(asked[:4])
+            line.sendall(asked[4:])
+            answers.read(int.from_bytes(answers.read(4)))
+            time.sleep(every_s)
+    return Counter(produced=count)
 
 
 def kp_consume(
@@ -223,5 +248,5 @@ def aio_consume(
 
 ROLES: Mapping[str, Callable[..., Counter[str]]] = {
     role.__name__: role
-    for role in (kp_produce, kp_consume, kp_look, kp_commit, kp_ensure, aio_produce, aio_consume)
+    for role in (kp_produce, two_writes, kp_consume, kp_look, kp_commit, kp_ensure, aio_produce, aio_consume)
 }
