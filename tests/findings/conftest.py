@@ -19,7 +19,7 @@ from tests.findings.account import Account, read_account
 
 TablesOf = Callable[[Path], Path]
 FindingsOf = Callable[[Path], list[dict[str, Any]]]
-ENOUGH = 8_000_000_000
+ENOUGH = 1_000_000_000
 AccountOf = Callable[[Path], Account]
 
 

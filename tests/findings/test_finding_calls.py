@@ -56,8 +56,8 @@ def test_where_harm_cannot_be_kept_the_last_rule_is_named_or_asked(
             raise duckdb.OutOfMemoryException("failed to allocate")
         usual(*arguments)
 
+    folder = tables_of(INCIDENTS.parent / "killed_broker" / "capture.pcap")  # complete: others read it, too
     monkeypatch.setattr(evaluation, name, fail_once)
-    folder = tables_of(INCIDENTS.parent / "killed_broker" / "capture.pcap")
     rules = figures_of(files_of_tables(folder)).worth_asking()
     with open_folder(folder) as database:
         found = {each.finding for each in evaluate(database, rules=rules)}

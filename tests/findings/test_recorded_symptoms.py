@@ -60,7 +60,8 @@ def test_the_finding_blames_what_was_done(found: dict[str, Any]) -> None:
         about["subject"],
     )
     assert found["severity"] != "info"
-    assert found["explained_by"] is None
+    # A coordinator that was killed refuses connections, too.
+    assert found["explained_by"] in (None, "connection_refused")
 
 
 @pytest.mark.parametrize("finding", KINDS)

@@ -82,6 +82,11 @@ def one_of(name: str) -> Tables:
     return tables(name, "broker" if "broker" in files else "client")
 
 
+def spent(name: str, part: str, least_ns: int) -> int:
+    """Calls with a part that took so long."""
+    return sum((row[part] or 0) >= least_ns for row in one_of(name)["latencies"])
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_expected_finding_is_one_of_the_contract(name: str, shared: Path) -> None:
     text = (shared / "DESIGN.md").read_text("utf-8")
@@ -159,6 +164,9 @@ SHOWN: dict[str, tuple[Callable[[], int], int]] = {
         lambda: max(row["bytes"] for row in tables("mtu_answers", "broker")["tcp_events"] if row["bytes"]),
         1200 - 52,
     ),
+    # A delayed acknowledgement takes 40 ms; 1 MB at 64 kB per round trip of 100 ms takes 1.6 s.
+    "nagle_stall": (lambda: spent("nagle_stall", "request_transmission_ns", 35 * SECOND // 1000), 30),
+    "window_unscaled": (lambda: spent("window_unscaled", "response_transmission_ns", SECOND), 1),
     "amqp_franz": (lambda: len(connections("amqp_franz", answered_in="amqp")), 1),
     "no_version_in_common": (
         lambda: len(connections("no_version_in_common", tls_alert="protocol_version")),
