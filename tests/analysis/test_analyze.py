@@ -255,7 +255,7 @@ def test_tables_that_are_not_asked_for_are_not_made(capture: Path, tmp_path: Pat
     assert of_any_run(analysis.error_codes).to_pylist() == whole["error_codes"] != []
     with pytest.raises(UsageError, match="'api_calls' was not asked for; there are error_codes, groups"):
         analysis.table("api_calls")
-    with pytest.raises(UsageError, match="unknown table 'calls'; did you mean .*api_calls"):
+    with pytest.raises(UsageError, match=r"unknown table 'calls'; did you mean .*api_calls"):
         kwsniff.analyze(capture, tables=["calls"])
     memory = kwsniff.analyze(capture, tables=["latencies"])
     assert of_any_run(memory.latencies).to_pylist() == whole["latencies"]

@@ -6,14 +6,16 @@ is counted, less one with hardly any calls, which is what starting costs. `core`
 `all`: the process. Only the thread's own work counts, no kernel.
 
 Figures are kept, one line per load and commit, in `history.tsv` beside this file (`--keep` adds those of
-HEAD). Exit status 1 where one is more than 3 % above the latest line kept, or that of COMMIT: whoever changes
-the core mends it, or says in the commit that adds a line what it bought.
+HEAD). Exit status 1 where one is more than 3 % above the latest line kept with the same compiler, C library,
+Python and number of processors, or that of COMMIT: whoever changes the core mends it, or says in the commit
+that adds a line what it bought.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -57,6 +59,17 @@ class Line:
     core: float
     all: float
     start: float
+    made_with: str = ""
+    """Compiler, C library, Python, processors; empty for lines from before this was kept."""
+
+
+def tools() -> str:
+    """What the figures depend on besides the code."""
+    asked = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True, check=False)
+    libc = " ".join(platform.libc_ver())
+    return (
+        f"gcc {asked.stdout.strip()}, {libc}, Python {platform.python_version()}, {os.cpu_count()} processors"
+    )
 
 
 def counted(capture: Path, folder: Path) -> Counted:
@@ -104,6 +117,7 @@ def read_callgrind(path: Path) -> Counted:
 def measured(commit: str, folder: Path, loads_: Sequence[str] = tuple(SCENES)) -> list[Line]:
     """These loads of this checkout."""
     lines = []
+    made_with = tools()
     for name in loads_:
         scene, period, megabytes = SCENES[name]
         least, more = folder / f"{name}-least.pcap", folder / f"{name}.pcap"
@@ -111,7 +125,7 @@ def measured(commit: str, folder: Path, loads_: Sequence[str] = tuple(SCENES)) -
         calls = repeat.write(more, scene(), megabytes=megabytes, period_ns=period) - few
         start, whole = counted(least, folder), counted(more, folder)
         per_call = [(whole.core - start.core) * 1e6 / calls, (whole.all - start.all) * 1e6 / calls]
-        lines.append(Line(commit, name, round(per_call[0]), round(per_call[1]), round(start.all)))
+        lines.append(Line(commit, name, round(per_call[0]), round(per_call[1]), round(start.all), made_with))
     return lines
 
 
@@ -120,12 +134,19 @@ def kept(path: Path = HISTORY) -> list[Line]:
     if not path.exists():
         return []
     rows = [line.split("\t") for line in path.read_text("utf-8").splitlines()[1:]]
-    return [Line(row[0], row[1], *map(float, row[2:])) for row in rows]
+    return [Line(row[0], row[1], *map(float, row[2:5]), *row[5:]) for row in rows]
 
 
-def latest(history: Sequence[Line], load: str, commit: str | None = None) -> Line | None:
-    """What there is to compare with: the last line of this load, or the one of a commit."""
-    fitting = [line for line in history if line.load == load and (not commit or line.commit == commit)]
+def latest(
+    history: Sequence[Line], load: str, commit: str | None = None, made_with: str | None = None
+) -> Line | None:
+    """What there is to compare with: the last line of this load, or the one of a commit. `made_with`: only
+    those of these tools."""
+    fitting = [
+        line
+        for line in history
+        if line.load == load and (line.commit == commit if commit else made_with in (None, line.made_with))
+    ]
     return fitting[-1] if fitting else None
 
 
@@ -136,8 +157,11 @@ def grown(line: Line, before: Line) -> list[str]:
 
 def keep(lines: Sequence[Line], path: Path = HISTORY) -> None:
     """Adds lines to the history."""
-    head = "" if path.exists() else "commit\tload\tcore_per_call\tall_per_call\tstart_millions\n"
-    rows = (f"{row.commit}\t{row.load}\t{row.core:.0f}\t{row.all:.0f}\t{row.start:.0f}\n" for row in lines)
+    head = "" if path.exists() else "commit\tload\tcore_per_call\tall_per_call\tstart_millions\tmade_with\n"
+    rows = (
+        f"{row.commit}\t{row.load}\t{row.core:.0f}\t{row.all:.0f}\t{row.start:.0f}\t{row.made_with}\n"
+        for row in lines
+    )
     with path.open("a", encoding="utf-8") as file:
         file.write(head + "".join(rows))
 
@@ -170,11 +194,13 @@ def run(arguments: Sequence[str]) -> int:
     worse = False
     sys.stdout.write(f"{'load':<8}{'core per call':>16}{'all per call':>16}{'to start':>14}\n")
     for line in lines:
-        before = latest(history, line.load, options.against)
+        before = latest(history, line.load, options.against, line.made_with)
         more = grown(line, before) if before else []
         worse |= bool(more)
         sys.stdout.write(f"{line.load:<8}{line.core:>16,.0f}{line.all:>16,.0f}{line.start:>12,.0f} M\n")
-        if before:
+        if before is None:
+            sys.stdout.write(f"  no line kept with {line.made_with}\n")
+        else:
             changes = "".join(
                 f"{getattr(line, name) / getattr(before, name) - 1:>+16.1%}"
                 for name in ("core", "all", "start")

@@ -135,6 +135,8 @@ def test_more_instructions_than_kept_are_told(tmp_path: Path) -> None:
     now = instructions.Line("c", "small", 1020.0, 1900.0, 309.0)
     last, chosen = instructions.latest(history, "small"), instructions.latest(history, "small", "a")
     assert last == lines[1] and chosen == lines[0]
+    assert instructions.latest(history, "small", made_with="another compiler") is None
+    assert instructions.latest(history, "small", made_with="") == lines[1]
     assert instructions.grown(now, lines[1]) == ["core"]
     assert instructions.grown(now, lines[0]) == []
 
