@@ -134,7 +134,9 @@ def kept(path: Path = HISTORY) -> list[Line]:
     if not path.exists():
         return []
     rows = [line.split("\t") for line in path.read_text("utf-8").splitlines()[1:]]
-    return [Line(row[0], row[1], *map(float, row[2:5]), *row[5:]) for row in rows]
+    return [
+        Line(row[0], row[1], float(row[2]), float(row[3]), float(row[4]), "".join(row[5:])) for row in rows
+    ]
 
 
 def latest(
