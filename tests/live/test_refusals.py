@@ -213,7 +213,7 @@ def test_a_filter_with_tunnels_lets_their_packets_through(ports: list[int], tmp_
         (["-o", "x", "--ring", "3/12"], "--ring 12: give a size"),
         (["-o", "x", "--rotate", "often"], "--rotate often: give a time or a size"),
         (["--rotate", "5m"], "--rotate needs a directory"),
-        (["-o", "x", "--table", "calls"], "unknown table 'calls'; did you mean api_calls"),
+        (["-o", "x", "--table", "calls"], "unknown table 'calls'; did you mean stalls or api_calls"),
         (["--duration", "soon"], "--duration soon: give a time, for example 30s"),
         (["--interval", "0s"], "--interval 0s: give a time"),
         (["--metrics", "web"], "--metrics web: give a port"),
