@@ -2,7 +2,8 @@
 """Memory of columns on its way to readers and back: fresh memory costs more than all that is written into it.
 
 Rules
-  1. A block belongs to its readers until the last of them goes; then it waits for the next column of its size.
+  1. A block belongs to its readers until the last of them goes; then it waits for the next column of its size, where
+     there will be one: others, as those of dictionaries, are freed.
   2. What waits is bounded, and is freed with the owner; blocks that come back later are freed immediately.
   3. Blocks come back and are handed out under the interpreter's lock, so that nothing here needs its own.
   4. Buffers grow to powers of two (buffer.pxd): a size is one list. Small ones are left to malloc.
@@ -89,13 +90,15 @@ cdef class Block:
 
     cdef Buffer memory
     cdef Spares* spares
+    cdef bint waits
 
     def __dealloc__(self):
-        if self.spares == NULL:
+        if self.waits:
+            give_back(self.spares, &self.memory)
+        else:
             release(&self.memory)
-            return
-        give_back(self.spares, &self.memory)
-        leave(self.spares)
+        if self.spares != NULL:
+            leave(self.spares)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         PyBuffer_FillInfo(view, self, self.memory.data, <Py_ssize_t>self.memory.len, 1, flags)
@@ -111,6 +114,7 @@ cdef object hand_over(Spares* spares, Buffer* memory, size_t num, bint another):
     block.memory = memory[0]
     block.memory.len = num
     block.spares = spares
+    block.waits = another
     spares.users += 1
     memset(memory, 0, sizeof(Buffer))
     # The buffer protocol wants a pointer even for nothing.
