@@ -28,7 +28,7 @@ KINDS: Final[Mapping[Kind, str]] = {
     "text": "a text",
     "texts": "a list of texts",
     "errors": "a list of error codes, by name or number",
-    "packets": "a number as Wireshark counts",
+    "packets": "the number of a packet or stream, as in Wireshark",
 }
 _UNITS: Final = {"nanoseconds": 1, "milliseconds": 1_000_000}
 _SUFFIXES: Final = ("_ns", "_ms")

@@ -170,7 +170,7 @@ class _Parser:
         if operator in {"", "="}:
             return _equal(attribute, [self._value(attribute)])
         if attribute.kind in _UNORDERED:
-            raise self._error(f"{attribute.name} is {KINDS[attribute.kind]}: only =, != and 'in' fit", token)
+            raise self._error(f"{attribute.name} is {KINDS[attribute.kind]}, which has no order", token)
         if attribute.kind == "text":
             bound, order = self._word().value, _ORDERS[operator]
             return TextCondition(attribute.column, lambda text: order(text, bound))
