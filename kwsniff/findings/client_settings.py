@@ -62,13 +62,13 @@ def name_settings(findings: Iterable[Finding], clients: Sequence[Row]) -> None:
     for finding in findings:
         name = _client_of(finding)
         rows = [row for row in clients if name and name in (row["client_id"], row["address"])]
-        told = [
+        settings = [
             said
             for setting in dict.fromkeys(_NAMED.findall(finding.advice))
             if (said := _tell(setting, rows)) is not None
         ]
-        if told:
-            finding.advice += f" {name}{_library(rows)} has {', '.join(told)}."
+        if settings:
+            finding.advice += f" {name}{_library(rows)} has {', '.join(settings)}."
 
 
 def _may_name(rule: Rule) -> bool:
@@ -102,8 +102,8 @@ def _tell(setting: str, rows: Sequence[Row]) -> str | None:
         for name, _, default in (each.partition("=") for each in row["defaults"] or ())
         if name == column
     }
-    told = f"{setting} {values.pop()[:_MOST_TEXT]}"
-    return f"{told} (default {defaults.pop()})" if len(defaults) == 1 else told
+    text = f"{setting} {values.pop()[:_MOST_TEXT]}"
+    return f"{text} (default {defaults.pop()})" if len(defaults) == 1 else text
 
 
 def _text(value: Any) -> str:

@@ -54,7 +54,7 @@ cdef extern from *:
     const int64_t TIMER         # later than a round trip by this: no answer to what the receiver asked for
 
 
-cdef struct Told:
+cdef struct Known:
     bint found
     int64_t time                # when it passed here
     int64_t acked               # stream position
@@ -150,19 +150,19 @@ cdef int why_again(Connection* connection, Direction* own, Direction* other, Seg
     return STALL_CAUSE_RETRANSMISSION_TIMEOUT
 
 
-cdef inline Told told_by(ControlBlock* block, Direction* own, Direction* other, int64_t number) noexcept nogil:
+cdef inline Known known_by(ControlBlock* block, Direction* own, Direction* other, int64_t number) noexcept nogil:
     """What the sender knew by the entry `number` of the acknowledgements."""
-    cdef Told told
+    cdef Known known
     cdef Passed* passed = &own.trips.passed[number & (PASSED - 1)]
     cdef int scale = 0
-    told.found = number >= 0 and number > own.trips.num_passed - PASSED - 1 and passed.time != NO_TIME
-    told.exact = own.marks.scale > 0 and other.marks.scale > 0
-    if told.exact and not block.handshake.unscaled:
+    known.found = number >= 0 and number > own.trips.num_passed - PASSED - 1 and passed.time != NO_TIME
+    known.exact = own.marks.scale > 0 and other.marks.scale > 0
+    if known.exact and not block.handshake.unscaled:
         scale = other.marks.scale - 1
-    told.time = passed.time
-    told.acked = passed.offset
-    told.edge = passed.offset + (<int64_t>own.marks.windows[number & (PASSED - 1)] << scale)
-    return told
+    known.time = passed.time
+    known.acked = passed.offset
+    known.edge = passed.offset + (<int64_t>own.marks.windows[number & (PASSED - 1)] << scale)
+    return known
 
 
 cdef int why_waited(ControlBlock* block, Direction* own, Direction* other, Segment* segment, Arrival* arrival,
@@ -172,10 +172,10 @@ cdef int why_waited(ControlBlock* block, Direction* own, Direction* other, Segme
     cdef int64_t slack = PROMPT + way // 8, number = own.trips.num_passed - 1, at = own.snd.offset
     cdef int64_t full = other.marks.mss if other.marks.mss else USUAL_MSS
     cdef int64_t needs = segment.length if segment.length < full else full
-    cdef Told latest, before
+    cdef Known latest, before
     while number >= 0 and own.trips.num_passed - number < PASSED and own.trips.passed[number & (PASSED - 1)].time > stall.until - way + PROMPT // 2:
         number -= 1
-    latest = told_by(block, own, other, number)
+    latest = known_by(block, own, other, number)
     if not latest.found:
         return STALL_CAUSE_UNKNOWN
     if latest.time + way + slack + PASSED_TOGETHER < stall.until:
@@ -183,7 +183,7 @@ cdef int why_waited(ControlBlock* block, Direction* own, Direction* other, Segme
         if at + needs > latest.edge:
             return STALL_CAUSE_RECEIVER_WINDOW if latest.exact else STALL_CAUSE_UNKNOWN
         return why_unasked(own, other, segment, arrival, stall, way, full)
-    before = told_by(block, own, other, number - 1)
+    before = known_by(block, own, other, number - 1)
     if not before.found:
         return STALL_CAUSE_UNKNOWN
     stall.bytes = at - before.acked
@@ -204,7 +204,7 @@ cdef int why_unasked(Direction* own, Direction* other, Segment* segment, Arrival
     """No acknowledgement was waited for."""
     # A sender spreads its congestion window over a round trip or less, two segments at a time (tcp_update_pacing_rate,
     # tcp_tso_autosize). Over more than the usual round trip the link does.
-    if stall.bytes >= 2 * full and stall.took * stall.bytes <= 2 * full * (least_trip(own) + least_trip(other)):
+    if stall.bytes >= 2 * full and <double>stall.took * stall.bytes <= 2.0 * full * (least_trip(own) + least_trip(other)):
         return STALL_CAUSE_CONGESTION_WINDOW
     if is_queued(own, stall, 2 * full) or arrival.late >= QUEUED and 2 * arrival.late >= stall.took:
         return STALL_CAUSE_LINK_QUEUE
