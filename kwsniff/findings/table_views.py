@@ -4,6 +4,7 @@ import os
 from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from kwsniff.errors import UsageError
 from kwsniff.filter.tokens import quote
 from kwsniff.tables.column import Column
 from kwsniff.tables.schema import TABLES
@@ -14,6 +15,20 @@ if TYPE_CHECKING:
 FEW: Final = 64
 """Files of a table that are kept open, for the columns of each, and whose footers are kept: more of them take
 the memory, which grows with their number."""
+
+
+def check_files(sources: Mapping[str, Sequence[str | os.PathLike[str]]]) -> None:
+    """Raises UsageError for a parquet file that is not whole; of a table with many files, looks at FEW."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for listed in sources.values():
+        for file in listed[:FEW]:
+            try:
+                pq.read_metadata(file)
+            except (pa.ArrowException, OSError) as error:
+                reason = str(error).splitlines()[0]
+                raise UsageError(f"{file}: damaged ({reason}); write the tables again") from error
 
 
 def source_of(listed: Sequence[str | os.PathLike[str]]) -> str:

@@ -14,7 +14,7 @@ from kwsniff.filter.tokens import quote
 from kwsniff.findings.database import hush, open_database
 from kwsniff.findings.references import REFERENCES
 from kwsniff.findings.small_tables import TABLES_OF_FEW, are_few, are_small
-from kwsniff.findings.table_views import FEW, columns_in, show_no_rows, show_rows, source_of
+from kwsniff.findings.table_views import FEW, check_files, columns_in, show_no_rows, show_rows, source_of
 from kwsniff.tables.folder import settle
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.temporary import temporary_folder
@@ -56,7 +56,7 @@ def open_folder(
 ) -> "duckdb.DuckDBPyConnection":
     """The tables of a folder as views for rules. `memory`: what DuckDB may take; `copies`: a folder for those
     tables whose long texts have to be cut, which stays as long as the database; without it, their rows are
-    kept in memory. Raises UsageError where the folder holds no tables."""
+    kept in memory. Raises UsageError where the folder holds no tables, or damaged ones."""
     place = Path(folder)
     sources = files_of_tables(place)
     if "api_calls" not in sources or "connections" not in sources:
@@ -64,6 +64,7 @@ def open_folder(
             f"{place} has no tables of kwsniff (api_calls, connections); write them with "
             "`kwsniff analyze CAPTURE -o DIR`"
         )
+    check_files(sources)
     return _create_views(
         open_database(),
         sources,
