@@ -11,8 +11,10 @@ from tests.findings.scripted import Rows, find
 from tests.findings.test_new_symptoms import SECOND, Row, dropped, refused, subjects, told
 
 
-def _fetches(epochs: Sequence[int], session: int = 0, every_s: float = 0.5) -> dict[str, Rows]:
-    more: dict[str, Any] = {"session_id": session}
+def _fetches(
+    epochs: Sequence[int], session: int = 0, every_s: float = 0.5, partitions: int = 100
+) -> dict[str, Rows]:
+    more: dict[str, Any] = {"session_id": session, "partition_count": partitions}
     return {
         "api_calls": [
             told(number, 1 + number * every_s, "Fetch", session_epoch=epoch, **more)
@@ -42,6 +44,10 @@ def test_a_reader_with_a_session_or_without_the_wish_for_one_is_fine(
     epochs: Sequence[int], every_s: float
 ) -> None:
     assert subjects("fetch_sessions_lost", _fetches(epochs, every_s=every_s)) == []
+
+
+def test_a_reader_of_few_partitions_needs_no_session() -> None:
+    assert subjects("fetch_sessions_lost", _fetches([0] * 40, partitions=99)) == []
 
 
 def test_a_coordinator_without_the_assignor_refuses_the_member() -> None:
