@@ -139,6 +139,11 @@ class Tables(ABC):
         return self.table("clients")
 
     @property
+    def servers(self) -> pa.Table:
+        """One row per broker address: product and release, with the proof."""
+        return self.table("servers")
+
+    @property
     def captures(self) -> pa.Table:
         """One row per capture file."""
         return self.table("captures")

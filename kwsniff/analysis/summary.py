@@ -28,6 +28,7 @@ MOST_DISTINCT = 10_000
 
 MORE = "(others)"
 
+_SERVER = ("product", "version_min", "version_max")
 _TLS = ("protocol", "tls_version", "tls_cipher", "broker_port", "tls_server_name")
 
 Tally = Counter[tuple[Any, ...]]
@@ -76,6 +77,7 @@ class Summary:
         self.errors: Tally = Counter()
         self.clients: Tally = Counter()
         self.protocols: Tally = Counter()
+        self.servers: Tally = Counter()
         self.tls: Tally = Counter()
         self.closed = ClosedFigures()
         self.hellos: Tally = Counter()
@@ -128,6 +130,8 @@ class Summary:
             _count(self.hellos, to)
             client = ("client_id", "client_software_name", "client_software_version")
             _count(self.clients, _tally(filter_rows(batch, with_calls), client))
+        elif table == "servers":
+            _count(self.servers, _tally(batch, _SERVER))
         elif table == "anomalies":
             _count(self.anomalies, _tally(batch, ("name",)))
 
@@ -207,6 +211,7 @@ class Summary:
                 self.clients, ("client_id", "client_software_name", "client_software_version"), "connections"
             ),
             "connections": _rank(self.protocols, ("protocol",)),
+            "servers": _rank(self.servers, _SERVER),
             "tls": _rank(
                 self.tls, ("protocol", "tls_version", "tls_cipher", "broker", "broker_port"), "connections"
             ),

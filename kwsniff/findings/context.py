@@ -34,15 +34,22 @@ select
 """
 
 
+_SERVERS = """
+select product, version_min, version_max, count(*) as count from servers group by all
+order by count desc, product, version_min
+"""
+
+
 def describe_basis(database: "duckdb.DuckDBPyConnection") -> dict[str, Any]:
     """The amount of traffic that was evaluated, and its gaps.
 
     calls, whole_calls, clients, brokers, connections, payload_bytes, seconds (or None), first_time,
-    captures; begun_before, sealed, one_sided, not_captured, no_capture_point count connections or calls. A
-    connection without ServerHello is not in `sealed`: TLS hides nothing there. No capture has what the
+    captures; servers: products and releases, most frequent first. begun_before, sealed, one_sided,
+    not_captured, no_capture_point count connections or calls. A connection
+    without ServerHello is not in `sealed`: TLS hides nothing there. No capture has what the
     network lost.
     """
-    return fetch(database, _BASIS)[0]
+    return fetch(database, _BASIS)[0] | {"servers": fetch(database, _SERVERS)}
 
 
 _ERRORS = """

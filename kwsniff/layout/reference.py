@@ -1,9 +1,13 @@
 """Error codes, releases and enums: reference tables next to the layouts."""
 
+import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kwsniff.layout.words import fail
+
+_LISTED: Final = 0.45
+"""Least share of a release's APIs that a list of ranges must have to prove the release."""
 
 
 class ErrorCode(NamedTuple):
@@ -20,10 +24,12 @@ class Releases(NamedTuple):
     """API versions by release.
 
     ``names`` is in order of release; ``ranges`` maps an api key to one entry per name: (min, max) or None.
+    ``shown``: what ApiVersions may show in place of a range, by api key and release.
     """
 
     names: tuple[str, ...]
     ranges: Mapping[int, tuple[tuple[int, int] | None, ...]]
+    shown: Mapping[tuple[int, str], tuple[int, int]]
 
     def speaks(self, release: str) -> Mapping[int, tuple[int, int]]:
         """API key -> (min, max) version of a release; empty for an unknown release."""
@@ -39,6 +45,20 @@ class Releases(NamedTuple):
             return name
         line = [each for each in self.names if each.startswith(f"{name}.") and "-" not in each]
         return max(line, key=lambda each: [int(part) for part in each.split(".")], default=None)
+
+    def offering(self, offered: Mapping[int, tuple[int, int]]) -> tuple[str, ...]:
+        """The releases of which a broker or controller lists exactly these ranges in ApiVersions. `offered`:
+        by API key.
+
+        A listener lists less than the release has: a controller half of the APIs. Fewer prove nothing.
+        """
+        return tuple(name for name in self.names if self._offers(name, offered))
+
+    def _offers(self, name: str, offered: Mapping[int, tuple[int, int]]) -> bool:
+        spans = self.speaks(name)
+        return len(offered) >= _LISTED * len(spans) and all(
+            span == spans.get(key) or span == self.shown.get((key, name)) for key, span in offered.items()
+        )
 
     def spoken_by(self, api_key: int, version: int) -> tuple[str, ...]:
         """The releases with a version of an API."""
@@ -76,33 +96,42 @@ def parse_errors(text: str, file: str) -> Mapping[int, ErrorCode]:
 
 
 def parse_releases(text: str, file: str) -> Releases:
-    """First line: the releases, oldest first. Then per API: key, ``release:min-max`` at each change."""
+    """First line: the releases, oldest first. Then per API: key, ``release:min-max[/min-max]`` at each
+    change; the second range is what ApiVersions may show instead."""
     rows = _rows(text)
     number, line = next(rows, (1, ""))
     names = tuple(line.split()[1:])
     ranges: dict[int, tuple[tuple[int, int] | None, ...]] = {}
+    shown: dict[tuple[int, str], tuple[int, int]] = {}
     for number, line in rows:
         key, *changes = line.split()
         if not key.isdigit():
             fail(file, number, f"'{key}' is not an api key")
         known = dict(_change(change, names, file, number) for change in changes)
         spans: list[tuple[int, int] | None] = []
-        span: tuple[int, int] | None = None
+        now: _Change = (None, None)
         for name in names:
-            span = known.get(name, span)
-            spans.append(span)
+            now = known.get(name, now)
+            spans.append(now[0])
+            if now[1] is not None:
+                shown[int(key), name] = now[1]
         ranges[int(key)] = tuple(spans)
-    return Releases(names, ranges)
+    return Releases(names, ranges, shown)
 
 
-def _change(word: str, names: tuple[str, ...], file: str, number: int) -> tuple[str, tuple[int, int] | None]:
-    name, _, span = word.partition(":")
-    first, _, last = span.partition("-")
-    if name not in names or (span != "none" and not (first.isdigit() and (last or first).isdigit())):
+_Change = tuple[tuple[int, int] | None, tuple[int, int] | None]
+_CHANGE: Final = re.compile(r"([^:]+):(?:none|(\d+)(?:-(\d+))?(?:/(\d+)-(\d+))?)")
+
+
+def _change(word: str, names: tuple[str, ...], file: str, number: int) -> tuple[str, _Change]:
+    found = _CHANGE.fullmatch(word)
+    if found is None or found[1] not in names:
         fail(
             file, number, f"'{word}' is not RELEASE:MIN-MAX or RELEASE:none with a release of the first line"
         )
-    return name, None if span == "none" else (int(first), int(last or first))
+    name, first, last, *instead = found.groups()
+    span = None if first is None else (int(first), int(last or first))
+    return name, (span, (int(instead[0]), int(instead[1])) if instead[0] else None)
 
 
 def parse_enums(text: str, file: str) -> Mapping[str, Mapping[int, str]]:

@@ -1,4 +1,4 @@
-"""Rows of written parts for the table of clients, which is made on the driver."""
+"""Rows of written parts for the tables of clients and servers, which are made on the driver."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -8,20 +8,18 @@ import pyarrow as pa
 from kwsniff.spark.parts import Part
 from kwsniff.spark.storage import Place
 from kwsniff.tables.schema import TABLES
-from kwsniff.timelines.clients.clients import READ, SOURCES
+from kwsniff.timelines.timelines import READ
 
 _ROWS: Final = 1 << 15
 
 
 def read_sources(staging: Place, parts: Sequence[Part]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Table and rows of the parts that clients are made of, with the columns that are read."""
-    for table in SOURCES:
+    """Table and rows of the parts that these are made of, with the columns that are read."""
+    for table, columns in READ.items():
         words = [column.name for column in TABLES[table].own if column.type == "string"]
         for part in parts:
             if part.table == table:
                 with staging.open_parquet(part.path, read_dictionary=words) as file:
                     for group in range(file.num_row_groups):
-                        for batch in file.iter_batches(
-                            _ROWS, [group], columns=[*READ[table]], use_threads=False
-                        ):
+                        for batch in file.iter_batches(_ROWS, [group], columns=[*columns], use_threads=False):
                             yield table, batch

@@ -47,6 +47,7 @@ DATED: Final["Mapping[str, tuple[str, ...]]"] = {
     "leaders": ("first_time",),
     "api_ranges": ("first_time",),
     "clients": ("first_time",),
+    "servers": ("first_time",),
     "captures": ("first_time",),
     "findings": ("first_time",),
     "finding_calls": (),

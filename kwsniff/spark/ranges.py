@@ -69,14 +69,14 @@ class Following:
         twins: Twins,
         decoded: Sequence[Part] = (),
     ) -> None:
-        """`decoded`: the parts that clients are made of, where these are wanted."""
+        """`decoded`: the parts that clients and servers are made of, where these are wanted."""
         self.parts: list[Part] = []
         self.figures: list[str | None] = []
         self._spark = spark
         self._work = work
         self._paths = [*notes]
         self._twins = twins
-        self._decoded = decoded if "clients" in work.tables else ()
+        self._decoded = decoded if {"clients", "servers"} & {*work.tables} else ()
         self._timelines = Timelines(load_catalog(work.layouts or ""))
 
     def batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:

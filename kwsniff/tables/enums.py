@@ -347,6 +347,18 @@ _DERIVED: Final[Mapping[str, Mapping[str, str]]] = {
         "mirrormaker": "MirrorMaker",
         "streams": "a Kafka Streams application",
     },
+    "server_product": {
+        "apache_kafka": "Apache Kafka",
+        "redpanda": "Redpanda",
+        "automq": "AutoMQ",
+        "inkless": "Aiven Inkless",
+        "event_hubs": "Azure Event Hubs",
+        "msk": "Amazon MSK",
+        "confluent": "Confluent Cloud or Server",
+        "warpstream": "WarpStream",
+        "kroxylicious": "Kroxylicious, a proxy",
+        "unknown": "nothing shows what it is",
+    },
     "transaction_outcome": {
         "committed": "EndTxn requested it and succeeded",
         "aborted": "EndTxn requested it, or the producer restarted with InitProducerId",

@@ -20,6 +20,7 @@ from kwsniff.tables.groups import GROUPS, TRANSACTIONS
 from kwsniff.tables.latencies import LATENCIES
 from kwsniff.tables.members import MEMBERS
 from kwsniff.tables.partitions import PARTITIONS, RECORD_BATCHES
+from kwsniff.tables.servers import SERVERS
 from kwsniff.tables.stalls import STALLS
 from kwsniff.tables.tcp_events import TCP_EVENTS
 from kwsniff.tables.transport import ANOMALIES, CAPTURES, CONNECTIONS
@@ -47,6 +48,7 @@ TABLES: Final = {
         LEADERS,
         API_RANGES,
         CLIENTS,
+        SERVERS,
         CAPTURES,
         FINDINGS,
         FINDING_CALLS,

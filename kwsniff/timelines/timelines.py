@@ -22,16 +22,20 @@ from kwsniff.timelines.groups.members import Member, Members
 from kwsniff.timelines.groups.rebalance import Rebalance
 from kwsniff.timelines.groups.rebalances import Group, Rebalances, group_roles
 from kwsniff.timelines.memory_budget import Room
-from kwsniff.timelines.metadata import cluster
+from kwsniff.timelines.metadata import cluster, servers
 from kwsniff.timelines.metadata.cluster import Cluster
 from kwsniff.timelines.metadata.leaders import Leader, Leaders
+from kwsniff.timelines.metadata.servers import Server, Servers
 from kwsniff.timelines.metadata.topic_names import News, TopicNames
 from kwsniff.timelines.offsets import NO_OFFSETS, extract_offsets
 from kwsniff.timelines.transactions import Producer, Transaction, Transactions, transaction_roles
 from kwsniff.timelines.waits.attribution import ProvenWaits
 from kwsniff.timelines.waits.pending_texts import HeldTexts
 
-TIMELINES = ("groups", "members", "transactions", "commits", "brokers", "leaders", "api_ranges", "clients")
+TIMELINES = (
+    *("groups", "members", "transactions", "commits", "brokers", "leaders", "api_ranges"),
+    *("clients", "servers"),
+)
 HELD = "latencies"
 """The table with some rows held for proof by later calls; the other columns come from the core."""
 FOLLOWED = (*TIMELINES, HELD)
@@ -48,7 +52,12 @@ COLUMNS = tuple(
     )
 )
 """Columns of api_calls that are read."""
-STATE_CLASSES = (Group, Rebalance, Producer, Transaction, Member, Leader, Client, Produced)
+READ = {
+    table: tuple(dict.fromkeys((*clients.READ[table], *servers.READ.get(table, ()))))
+    for table in clients.SOURCES
+}
+"""The columns of the core's tables that `Timelines.add_rows` reads."""
+STATE_CLASSES = (Group, Rebalance, Producer, Transaction, Member, Leader, Client, Produced, Server)
 _TOGETHER = 4096
 """Number of rows from Python per batch."""
 
@@ -100,7 +109,8 @@ def sources_of(tables: Container[str]) -> set[str]:
     wanted = [table for table in FOLLOWED if table in tables]
     offsets = (OFFSETS_OF,) if {"commits", HELD} & {*wanted} else ()
     of_clients = clients.SOURCES if "clients" in wanted else ()
-    return {*(("api_calls", DETAILS) if wanted else ()), *offsets, *of_clients}
+    of_servers = servers.SOURCES if "servers" in wanted else ()
+    return {*(("api_calls", DETAILS) if wanted else ()), *offsets, *of_clients, *of_servers}
 
 
 class Timelines:
@@ -118,7 +128,8 @@ class Timelines:
         self.transactions = Transactions(error_names, catalog, room)
         self.commits = Commits(catalog, room)
         self.leaders = Leaders(room)
-        self.cluster = Cluster(names, self.leaders, catalog, room)
+        self.servers = Servers(catalog, room)
+        self.cluster = Cluster(names, self.leaders, self.servers, catalog, room)
         self.waits = ProvenWaits(catalog, self.leaders)
         self.clients = Clients(catalog, room)
         self._texts = HeldTexts()
@@ -127,6 +138,8 @@ class Timelines:
         """Takes rows from the core, in addition to the noted calls, but those of duplicate connections."""
         if table in clients.SOURCES:
             self.clients.add(table, batch)
+        if table in servers.SOURCES:
+            self.servers.add(table, batch)
 
     def add(self, noted: Noted) -> None:
         """Takes calls in the order in which they ended, from `noted`."""
@@ -181,6 +194,7 @@ class Timelines:
             self.cluster,
             self.waits,
             self.clients,
+            self.servers,
         ):
             each.finish()
 
@@ -194,6 +208,7 @@ class Timelines:
             ("leaders", self.leaders.rows),
             ("api_ranges", self.cluster.ranges),
             ("clients", self.clients.rows),
+            ("servers", self.servers.rows),
         ):
             if len(rows) >= at_least:
                 for begin in range(0, max(len(rows), 1), _TOGETHER):
@@ -219,5 +234,6 @@ class Timelines:
             self.leaders,
             self.waits,
             self.clients,
+            self.servers,
             self._room,  # last, because the ones before may release memory for their state
         )

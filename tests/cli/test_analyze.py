@@ -228,6 +228,7 @@ EMPTY: dict[str, Any] = {
     "calls": [],
     "ports": [],
     "tls": [],
+    "servers": [],
     "tls_not_opened": [],
     "unanswered_hellos": [],
     "statuses": [],

@@ -38,7 +38,7 @@ def test_both_directions_of_a_flexible_version(capsys: pytest.CaptureFixture[str
 def test_text_of_a_layout(capsys: pytest.CaptureFixture[str]):
     text = explained(capsys, "ControlledShutdown", "v0")
     lines = text.splitlines()
-    assert lines[0] == "ControlledShutdown v0 (key 7), Kafka 2.2.0 to 3.9.2"
+    assert lines[0] == "ControlledShutdown v0 (key 7), Kafka 1.0.0 to 3.9.2"
     start = lines.index("request: int32 size, then")
     fields = [line.split()[:2] for line in lines[start + 1 : start + 7] if line.strip()]
     assert fields == [
@@ -54,7 +54,7 @@ def test_text_of_a_layout(capsys: pytest.CaptureFixture[str]):
 def test_an_api_without_a_version_lists_its_versions_and_releases(capsys: pytest.CaptureFixture[str]):
     lines = explained(capsys, "fetch").splitlines()
     assert lines[0] == "Fetch (key 1), flexible from 12"
-    assert lines[1].split() == ["v0", "classic", "2.2.0", "to", "3.9.2"]
+    assert lines[1].split() == ["v0", "classic", "0.10.0.0", "to", "3.9.2"]
     assert lines[13].split() == ["v12", "flexible", "2.7.0", "on"]
 
 

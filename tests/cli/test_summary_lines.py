@@ -32,7 +32,7 @@ def facts(**changed: Any) -> dict[str, Any]:
     lists = (
         "captures", "unread", "tls_not_opened", "unanswered_hellos", "errors", "errors_by_client",
         "errors_by_broker", "statuses", "groups", "transactions", "throttling", "calls", "clients",
-        "connections", "anomalies", "findings", "ports",
+        "connections", "anomalies", "findings", "ports", "servers",
     )  # fmt: skip
     return {
         **{name: [] for name in lists},

@@ -181,17 +181,37 @@ def test_releases_speak_what_they_spoke(catalog: Catalog, shared: Path) -> None:
     for row in rows:
         span = (int(row["min_version"]), int(row["max_version"]))
         spoken.setdefault(row["release"], {})[int(row["api_key"])] = span
-    assert catalog.releases.names == tuple(spoken)
+    others = [name for name in catalog.releases.names if name not in spoken]
+    assert [name for name in catalog.releases.names if name in spoken] == [*spoken]
+    assert (others[0], others[-2:]) == ("0.10.0.0", ["2.1.1", "4.4.0"])
     for release, spans in spoken.items():
         assert catalog.releases.speaks(release) == spans
     assert catalog.releases.speaks("0.7") == {}
 
 
 def test_which_release_spoke_a_version(catalog: Catalog) -> None:
-    assert catalog.releases.spoken_by(0, 2)[0] == "2.2.0"
+    assert catalog.releases.spoken_by(0, 2)[0] == "0.10.0.0"
     assert catalog.releases.spoken_by(0, 2)[-1] == "3.9.2"
     assert catalog.releases.spoken_by(0, 99) == ()
     assert catalog.releases.spoken_by(200, 0) == ()
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version", "first"),
+    [
+        (1, 3, "0.10.1.0"),  # KIP-74
+        (0, 3, "0.11.0.0"),  # KIP-98
+        (22, 0, "0.11.0.0"),  # KIP-98
+        (36, 0, "1.0.0"),  # KIP-152
+        (38, 0, "1.1.0"),  # KIP-48
+        (18, 2, "2.0.0"),  # KIP-219
+        (0, 7, "2.1.0"),  # KIP-110
+    ],
+)
+def test_the_first_release_of_a_version_is_that_of_its_proposal(
+    catalog: Catalog, api_key: int, version: int, first: str
+) -> None:
+    assert catalog.releases.spoken_by(api_key, version)[0] == first
 
 
 def test_enums_have_names_for_their_codes(catalog: Catalog) -> None:

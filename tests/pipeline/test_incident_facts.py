@@ -106,7 +106,7 @@ def test_versions_offered_are_those_of_the_release() -> None:
     for key, *changes in lines:
         for release, versions in (change.split(":") for change in changes):
             if releases.index(release) <= releases.index("4.3.1"):
-                first, _, last = versions.partition("-")
+                first, _, last = versions.partition("/")[0].partition("-")
                 known[int(key)] = (-1, -1) if first == "none" else (int(first), int(last or first))
     known[0] = (0, known[0][1])
     known[22] = (known[22][0], 5)  # version 6 is not offered: two-phase commit is not ready (KIP-939)

@@ -16,6 +16,7 @@ from kwsniff.timelines.memory_budget import Room
 from kwsniff.timelines.metadata import cluster
 from kwsniff.timelines.metadata.cluster import Cluster
 from kwsniff.timelines.metadata.leaders import Leaders, Teller
+from kwsniff.timelines.metadata.servers import Servers
 from kwsniff.timelines.metadata.topic_names import TopicNames
 from kwsniff.timelines.timelines import Timelines
 
@@ -102,7 +103,7 @@ def test_what_was_left_out_is_an_anomaly() -> None:
 def test_versions_are_not_read_where_there_is_no_room_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever offers other versions in each answer costs a second in all, not one for each megabyte."""
     catalog, room = load_catalog(), _room(1_000_000)
-    followed = Cluster(TopicNames(room), Leaders(room), catalog, room)
+    followed = Cluster(TopicNames(room), Leaders(room), Servers(catalog, room), catalog, room)
     read = []
 
     def reading(*given: Any) -> Said:

@@ -10,6 +10,7 @@ from kwsniff.cli.summary.captures import capture_lines
 from kwsniff.cli.summary.connections import connections_line, encrypted_lines, twins_line
 from kwsniff.cli.summary.findings import findings_part, reason_of_waits
 from kwsniff.tables.enums import WORDS
+from kwsniff.tables.servers import name_servers
 from kwsniff.texts import clean, in_bytes, in_percent, in_time, plural
 from kwsniff.zones import UTC_ZONE, Zone
 
@@ -76,6 +77,7 @@ def summary_parts(summary: Facts, top: int, zone: Zone = UTC_ZONE) -> Iterator[P
     if len(unread) > top:
         yield f"and {plural(len(unread) - top, 'more file')} not read"
     yield connections_line(summary)
+    yield from _servers(summary["servers"])
     yield from twins_line(summary["twins"])
     yield from encrypted_lines(summary["tls_not_opened"], summary["unanswered_hellos"], top)
     yield from _network(summary["transport"])
@@ -101,6 +103,12 @@ def summary_parts(summary: Facts, top: int, zone: Zone = UTC_ZONE) -> Iterator[P
     yield LeftOut()
     # Last, because a terminal shows the end of a long output.
     yield from findings_part(summary, top, zone)
+
+
+def _servers(servers: Sequence[Facts]) -> Iterator[str]:
+    """One line on products and releases, where any is known."""
+    if known := name_servers((row["product"], row["version_min"], row["version_max"]) for row in servers):
+        yield f"servers: {known}"
 
 
 def _network(transport: Facts) -> Iterator[str]:

@@ -22,6 +22,7 @@ from kwsniff.tables.rows import pick
 from kwsniff.timelines.details import PLACE, Said, read_response
 from kwsniff.timelines.memory_budget import RECORD, SHORT, Room
 from kwsniff.timelines.metadata.leaders import Leader, Leaders, Teller
+from kwsniff.timelines.metadata.servers import Servers
 from kwsniff.timelines.metadata.topic_names import TopicNames
 
 MOST_BROKERS = 10_000
@@ -60,12 +61,15 @@ class Answer:
 class Cluster:
     """Tracks Metadata and ApiVersions responses; `brokers` and `ranges`: completed rows."""
 
-    def __init__(self, names: TopicNames, leaders: Leaders, catalog: Catalog, room: Room) -> None:
+    def __init__(
+        self, names: TopicNames, leaders: Leaders, servers: Servers, catalog: Catalog, room: Room
+    ) -> None:
         self._room = room
         self.brokers: list[Row] = []
         self.ranges: list[Row] = []
         self._names = names
         self._leaders = leaders
+        self._servers = servers
         self._catalog = catalog
         self._roles = {
             key: api.traits.cluster
@@ -132,11 +136,13 @@ class Cluster:
         if self._roles[key] == BROKERS:
             said = read_response(self._catalog, key, version, response)
             self._names.learn(said, place)
+            self._servers.add_metadata((address, port), said)
             teller = Teller(call_id, capture, client, address, port, time, place)
             found.leaders = self._leaders.take(said, teller)
             found.brokers = self._take_metadata(said, call_id, time, capture)
         elif before is None and self._has_room_for_ranges():
             said = read_response(self._catalog, key, version, response)
+            self._servers.add_versions((address, port), said)
             self._take_ranges(said, (call_id, address, port, time, capture))
         found.news = self._news
         rows = len(found.leaders) + len(found.brokers)
