@@ -346,6 +346,7 @@ _DERIVED: Final[Mapping[str, Mapping[str, str]]] = {
         "connect": "a worker of Kafka Connect",
         "mirrormaker": "MirrorMaker",
         "streams": "a Kafka Streams application",
+        "ksqldb": "a query of ksqlDB",
     },
     "server_product": {
         "apache_kafka": "Apache Kafka",

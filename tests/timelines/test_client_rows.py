@@ -103,6 +103,7 @@ def test_defaults_are_those_of_the_version(
         ("connect-1", (JOIN, HEARTBEAT), {"protocol_type": ["connect"]}, "connect"),
         ("connector-producer-sink-0", (PRODUCE,), {}, "connect"),
         ("app-4f2a-StreamThread-1-consumer", (FETCH, JOIN), {}, "streams"),
+        ("_confluent-ksql-default_query_CSAS_PAGES_1-d3bf-StreamThread-8-consumer", (FETCH,), {}, "ksqldb"),
         ("app", (FETCH, JOIN), {"assignors": ["stream"]}, "streams"),
         ("a->b|MirrorSourceConnector-0|replication-consumer", (FETCH,), {}, "mirrormaker"),
     ],
