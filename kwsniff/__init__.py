@@ -13,7 +13,9 @@ from kwsniff.errors import UsageError as UsageError
 if TYPE_CHECKING:
     from kwsniff.analysis.analyze import analyze as analyze
     from kwsniff.analysis.call_batches import calls as calls
+    from kwsniff.analysis.sql import sql as sql
     from kwsniff.analysis.stored_run import open as open
+    from kwsniff.analysis.why import why as why
     from kwsniff.live.sniff import sniff as sniff
     from kwsniff.view.decode import decode as decode
 
@@ -30,6 +32,8 @@ __all__ = [
     "decode",
     "open",
     "sniff",
+    "sql",
+    "why",
 ]
 
 # Public name -> module. Modules are imported on first use, so that `import kwsniff` is cheap.
@@ -39,6 +43,8 @@ _HOMES = {
     "decode": "kwsniff.view.decode",
     "open": "kwsniff.analysis.stored_run",
     "sniff": "kwsniff.live.sniff",
+    "sql": "kwsniff.analysis.sql",
+    "why": "kwsniff.analysis.why",
 }
 
 

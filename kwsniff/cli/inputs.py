@@ -23,7 +23,6 @@ from kwsniff.temporary import temporary_folder, translate_errors
 if TYPE_CHECKING:
     import duckdb
 
-    from kwsniff.filter.expression import Filter
 
 HELP = "captures as for analyze, or one folder of tables from analyze, live or pipeline"
 TABLES = "a folder of tables, which covers all packets; give the captures instead"
@@ -62,6 +61,7 @@ def open_inputs(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Ope
 
     Raises KwsniffError if nothing can be read.
     """
+    from kwsniff.analysis.chosen_folder import chosen_folder, resolve_where
     from kwsniff.findings.views import READ, files_of_tables, is_folder_of_tables, open_folder
 
     where = chosen_filter(args)
@@ -82,8 +82,7 @@ def open_inputs(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Ope
     from kwsniff.limits import Limits
     from kwsniff.memory import foreign_bytes, memory_left
 
-    since, until = since_and_until(args)
-    limits = parse_limits(args.limit)
+    (since, until), limits = since_and_until(args), parse_limits(args.limit)
     most = Limits.with_changes(limits).memory + foreign_bytes()
     # On disk, because captures may be larger than memory.
     with temporary_folder() as folder, temporary_folder() as copies:
@@ -102,38 +101,11 @@ def open_inputs(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Ope
         read = say_read(summary)
         memory = f"{memory_left(most) // 1_000_000}MB"
         with (
-            chosen_folder(folder, _resolve(where, inputs)) as place,
+            chosen_folder(folder, resolve_where(where, inputs)) as place,
             open_folder(place, memory=memory, copies=Path(copies)) as database,
         ):
             capture = shlex.join([*inputs, *asked_words(args)])
             yield Opened(database, files_of_tables(Path(place)), capture, "DIR", read)
-
-
-@contextmanager
-def chosen_folder(folder: str, where: "Filter | None") -> Iterator[str]:
-    """A folder of tables, or one with only the rows of the chosen calls and what belongs to them. Raises
-    UsageError."""
-    if where is None:
-        yield folder
-        return
-    from kwsniff.filter.stored_rows import copy_chosen
-    from kwsniff.findings.views import files_of_tables
-
-    with temporary_folder() as place:
-        copy_chosen(files_of_tables(Path(folder)), where, Path(folder), Path(place))
-        yield place
-
-
-def _resolve(where: "Filter | None", captures: Sequence[str]) -> "Filter | None":
-    """With times as dates, where the captures can be read once more: else they count from the packets that
-    were read."""
-    from kwsniff.filter.filtered_calls import resolve_captures
-    from kwsniff.sources.order import find_in_order
-
-    names = [name for name in captures if Path(name).is_file() or Path(name).is_dir()]
-    if where is None or not (where.relative_kinds or where.asks_packets) or len(names) < len(captures):
-        return where
-    return resolve_captures(where, find_in_order(names).captures)
 
 
 def refuse_tables(captures: Sequence[str]) -> None:

@@ -149,7 +149,7 @@ class Servers:
         counts = groups.counts().tolist()
         rows = zip(labels, counts, sums.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
         for (address, port, name, client_id), number, asked, first, last in rows:
-            if not asked and not any(self._found("host", [name] if name else ())):
+            if not asked and not any(self._find("host", [name] if name else ())):
                 continue
             if (server := self._server((address, port))) is None:
                 continue
@@ -162,13 +162,13 @@ class Servers:
             self._match(server, "client_id", [client_id] if client_id else ())
 
     def _match(self, server: Server, kind: str, words: Iterable[str]) -> None:
-        for product, word in self._found(kind, words):
+        for product, word in self._find(kind, words):
             proofs = server.proofs.setdefault(product, [])
             text = _SAYS[kind].format(_cut(word))
             if text not in proofs and len(proofs) < _MOST_PROOFS:
                 proofs.append(text)
 
-    def _found(self, kind: str, words: Iterable[str]) -> Iterator[tuple[str, str]]:
+    def _find(self, kind: str, words: Iterable[str]) -> Iterator[tuple[str, str]]:
         patterns = _patterns(self._catalog)[0].get(kind, ())
         return ((product, word) for word in words for product, pattern in patterns if pattern.search(word))
 
