@@ -5,9 +5,10 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final
 
 from kwsniff.cli.chosen_calls import add_filters, chosen_filter, refuse_pipes
+from kwsniff.cli.colors import line_printer
 from kwsniff.cli.inputs import refuse_tables
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option, parse_limits
@@ -16,7 +17,7 @@ from kwsniff.cli.options.times import add_time_options, refuse_times, time_range
 from kwsniff.cli.standard_streams import print_message, say_there, say_unread
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
-from kwsniff.texts import add_version, clean, json_pieces, json_text
+from kwsniff.texts import add_version, json_pieces, json_text
 
 if TYPE_CHECKING:
     from kwsniff.analysis.stored_calls import StoredCalls
@@ -194,14 +195,14 @@ def _decode(
 
 def _show(calls: Iterable["DecodedCall"], drawing: "Drawing", *, as_json: bool) -> int:
     shown = 0
-    draw = _plain if as_json or not sys.stdout.isatty() else _colour()
+    draw = line_printer(_STYLES, plain=as_json)
     for decoded in calls:
         if as_json:
             for one in decoded.documents(drawing):
                 sys.stdout.writelines(_pieces(decoded, add_version(one)))
                 sys.stdout.write("\n")
         else:
-            draw([*decoded.lines(drawing), ""], sys.stdout)
+            draw([*decoded.lines(drawing), ""])
         shown += 1
     return shown
 
@@ -216,10 +217,6 @@ def _pieces(decoded: "DecodedCall", document: Mapping[str, Any]) -> Iterable[str
     return (json_text(document),) if bytes_ < _LARGE else json_pieces(document)
 
 
-def _plain(lines: Iterable[str], out: TextIO) -> None:
-    out.writelines(f"{clean(line)}\n" for line in lines)
-
-
 # Heading, message title, field name, decoding problem; other lines stay plain.
 _STYLES: Final = (
     (re.compile(r"^\S.*$"), "bold"),
@@ -228,19 +225,3 @@ _STYLES: Final = (
     (re.compile(r"^    \s*[\w.]+(?=:)"), "green"),
     (re.compile(r"<(redacted|hidden), \d+ bytes>"), "dim"),
 )
-
-
-def _colour() -> Any:
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(file=sys.stdout, highlight=False)
-
-    def draw(lines: Iterable[str], _: TextIO) -> None:
-        for line in lines:
-            text = Text(clean(line))
-            for pattern, style in _STYLES:
-                text.highlight_regex(pattern, style)
-            console.print(text, soft_wrap=True)
-
-    return draw

@@ -1,13 +1,15 @@
 """``kwsniff why``: problems, their owners, and the calls that prove them."""
 
 import argparse
+import re
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kwsniff.cli.chosen_calls import add_where
+from kwsniff.cli.colors import Styles, line_printer
 from kwsniff.cli.inputs import HELP, add_input_options, add_page_options, open_inputs, page_file, width
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.times import zone_of
@@ -19,6 +21,12 @@ if TYPE_CHECKING:
 
     from kwsniff.findings.display_filters import DisplayFilter
     from kwsniff.findings.finding import Finding
+
+_STYLES: Final[Styles] = (
+    (re.compile(r"\bPROBLEM \w+"), "bold red"),
+    (re.compile(r"\bWARNING \w+"), "bold yellow"),
+    (re.compile(r"^  (When|Do|Proof|See):"), "bold"),
+)
 
 _EXAMPLES = """examples:
   kwsniff why capture.pcap                problems in a capture, worst first
@@ -84,8 +92,7 @@ def run(args: argparse.Namespace) -> int:
             _print_json(database, told)
     if not args.json:
         height = shutil.get_terminal_size().lines - 1
-        for line in all_lines(told, width()) if args.all else screen_lines(told, width(), height):
-            print(line)
+        line_printer(_STYLES)(all_lines(told, width()) if args.all else screen_lines(told, width(), height))
     return int(not read or any(each.severity == "problem" for each in findings))
 
 

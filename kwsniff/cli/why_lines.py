@@ -29,6 +29,7 @@ _SIZES = (
 )
 """Sizes of a finding, largest first: calls with their packets, rows of its sentence, command or not."""
 _MORE = "More: --all; everything: --json"
+_REST = "Other findings:"
 
 Errors = Mapping[str, Sequence[Mapping[str, Any]]]
 Packets = Mapping[int, Sequence[str]]
@@ -93,7 +94,7 @@ def _fit(told: Told, width: int, room: int) -> tuple[list[str], bool]:
     number = 0
     for number, finding in enumerate(firsts):
         rest = _besides(bad, firsts[: number + 1])
-        short = ["", *_in_short(rest, width)] if rest else []
+        short = ["", _REST, *_in_short(rest, width)] if rest else []
         follow = _consequences(bad, finding)
         also = _wrap(", ".join(_kinds(follow)), width, "    Consequences:  ") if follow else ()
         for calls, rows, see in _SIZES:
@@ -109,7 +110,7 @@ def _fit(told: Told, width: int, room: int) -> tuple[list[str], bool]:
         if _height([*body, *short], width) >= room or number == len(firsts) - 1:
             return [*body, *short], bool(rest)
     rest = _besides(bad, firsts[:number])
-    return [*body, "", *_in_short(rest, width)] if rest else body, bool(rest)
+    return [*body, "", _REST, *_in_short(rest, width)] if rest else body, bool(rest)
 
 
 def all_lines(told: Told, width: int) -> Iterator[str]:
