@@ -9,7 +9,8 @@ from typing import Any, TextIO
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option, parse_limits
 from kwsniff.cli.options.times import add_zone_option, zone_of
-from kwsniff.cli.standard_streams import standard_input
+from kwsniff.cli.pasted_bytes import Pasted, read_pasted, without_size
+from kwsniff.cli.standard_streams import print_message, standard_input
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
 from kwsniff.texts import json_text
@@ -28,12 +29,17 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "decode",
         help="message bytes to a tree or JSON",
-        description="Decode messages (header and body, without the 4-byte size before them on the wire).",
+        description="Decode messages (header and body, with or without the 4-byte size before them on the "
+        "wire).",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "hex", metavar="HEX|-", nargs="?", default="-", help="hex digits; - reads standard input"
+        "hex",
+        metavar="HEX|-",
+        nargs="?",
+        default="-",
+        help="hex digits, b'...' or a hex dump (tcpdump -X, xxd, Wireshark); - reads standard input",
     )
     parser.add_argument(
         "--jsonl", action="store_true", help="one JSON object per input line, one per output line"
@@ -181,20 +187,21 @@ def whole_number(line: dict[str, Any], name: str) -> int:
     return value
 
 
-def _argument_bytes(argument: str) -> bytes:
-    text = standard_input().read().decode("utf-8", "replace") if argument == "-" else argument
-    try:
-        return bytes.fromhex(text.strip().removeprefix("0x"))
-    except ValueError as error:
-        raise UsageError(
-            "not valid hex: give pairs of hex digits; spaces and line breaks are ignored"
-        ) from error
+def _read_argument(argument: str) -> Pasted:
+    return read_pasted(standard_input().read().decode("utf-8", "replace") if argument == "-" else argument)
+
+
+def _say_form(pasted: Pasted) -> None:
+    """What the bytes were read as, where that is not plain."""
+    if pasted.form != "hex" or pasted.left_out:
+        without = f", without {', '.join(pasted.left_out)}" if pasted.left_out else ""
+        print_message(f"read as {pasted.form}{without}")
 
 
 def _one_record_set(args: argparse.Namespace) -> int:
     from kwsniff.view.records import decode_records
 
-    found = decode_records(_argument_bytes(args.hex), limit=_limits(args).decompressed_bytes)
+    found = decode_records(_read_argument(args.hex).data, limit=_limits(args).decompressed_bytes)
     print(json_text(found.as_dict(), indent=2))
     return 1 if found.error else 0
 
@@ -203,7 +210,9 @@ def _one_message(args: argparse.Namespace) -> int:
     from kwsniff.layout.catalog import load_catalog
     from kwsniff.view.decode import decode
 
-    data = _argument_bytes(args.hex)
+    pasted = without_size(_read_argument(args.hex))
+    _say_form(pasted)
+    data = pasted.data
     catalog = load_catalog()
     limits = _limits(args)
     if args.response:
