@@ -87,16 +87,16 @@ def _tables_of(
     if isinstance(paths, str | os.PathLike) and is_folder_of_tables(paths):
         if options:
             raise TypeError(f"a folder of tables takes no option {next(iter(options))!r}")
-        with chosen_folder(os.fspath(paths), filter_) as place, _opened(place) as database:
+        with chosen_folder(os.fspath(paths), filter_) as place, _open(place) as database:
             yield database
         return
     with temporary_folder() as folder, as_paths(paths) as names:
         analyze(names, output=folder, tables=READ, **options)
-        with chosen_folder(folder, resolve_where(filter_, names)) as place, _opened(place) as database:
+        with chosen_folder(folder, resolve_where(filter_, names)) as place, _open(place) as database:
             yield database
 
 
 @contextmanager
-def _opened(place: str) -> Iterator["duckdb.DuckDBPyConnection"]:
+def _open(place: str) -> Iterator["duckdb.DuckDBPyConnection"]:
     with temporary_folder() as copies, open_folder(place, copies=Path(copies)) as database:
         yield database

@@ -28,7 +28,7 @@ _TCP_OFFSET: Final = 12
 
 
 class Pasted(NamedTuple):
-    """Bytes, and what they were read as; `left_out`: what stood before the message."""
+    """Bytes, and what they were read as; `left_out`: what came before or after the message."""
 
     data: bytes
     form: str = "hex"
@@ -69,7 +69,7 @@ def without_size(pasted: Pasted) -> Pasted:
 
 
 def _dumped(columns: str, size: int | None) -> bytes:
-    """The bytes of a line. `size`: how many; None for the last line, whose text stands after two spaces."""
+    """The bytes of a line. `size`: how many; None for the last line: two spaces are before its text."""
     pieces = re.split(r"\s{2,}", columns)
     if size is None and len(pieces) > 1:
         pieces.pop()
