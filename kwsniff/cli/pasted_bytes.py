@@ -47,7 +47,7 @@ def read_pasted(text: str) -> Pasted:
     offsets = [int(found[2] or found[3], 16) for found in lines]
     if offsets and offsets[0] == 0 and all(0 < later - one <= 64 for one, later in pairwise(offsets)):
         sizes = [later - one for one, later in pairwise(offsets)]
-        data = b"".join(_dumped(found[4], size) for found, size in zip(lines, [*sizes, None], strict=True))
+        data = b"".join(_read_line(found[4], size) for found, size in zip(lines, [*sizes, None], strict=True))
         return _without_headers(data) if lines[0][1] else Pasted(data, "a hex dump")
     try:
         return Pasted(bytes.fromhex(_MARKS.sub("", text)))
@@ -68,7 +68,7 @@ def without_size(pasted: Pasted) -> Pasted:
     return pasted._replace(data=pasted.data[4 : 4 + size], left_out=(*pasted.left_out, *told))
 
 
-def _dumped(columns: str, size: int | None) -> bytes:
+def _read_line(columns: str, size: int | None) -> bytes:
     """The bytes of a line. `size`: how many; None for the last line: two spaces are before its text."""
     pieces = re.split(r"\s{2,}", columns)
     if size is None and len(pieces) > 1:
