@@ -18,6 +18,7 @@ from typing import NamedTuple, Self
 from kwsniff.codecs.compressed_files import IGNORED_BYTES, decompress_gzip, decompress_zstd
 from kwsniff.errors import CaptureError
 from kwsniff.sources.file_objects import shown_name
+from kwsniff.sources.foreign_formats import MOST_BYTES, WHAT_IT_READS, explain_start
 from kwsniff.sources.paths import local_path
 
 BUFFER_BYTES = 1 << 20
@@ -39,7 +40,6 @@ _CAPTURE_MAGICS = (
     b"\x34\xcd\xb2\xa1",
     b"\x0a\x0d\x0d\x0a",  # pcapng
 )
-_WHAT_IT_READS = "kwsniff reads pcap and pcapng, also inside gzip or zstd"
 
 
 class Opened(NamedTuple):
@@ -285,7 +285,7 @@ def _find_in(directory: str, found: Found) -> None:
         found.unread.append(Unread(directory, why_of(directory, error), None))
         return
     if not entries:
-        found.unread.append(Unread(directory, f"no captures in this directory; {_WHAT_IT_READS}", None))
+        found.unread.append(Unread(directory, f"no captures in this directory; {WHAT_IT_READS}", None))
     for entry in sorted(entries, key=lambda entry: _natural_order(entry.name)):
         name = str(entry)
         if entry.is_dir():
@@ -333,24 +333,21 @@ def check_capture(name: str, opener: Opener | None = None) -> None:
     """Raises CaptureError if the first bytes show that the file is not a capture."""
     with opened_capture(name, LOOK_BYTES, opener) as capture:
         start = _first_bytes(capture)
-        why = f"is not a capture (begins with {start.hex(' ')}); {_WHAT_IT_READS}"
-        if not start:
-            why = "it cannot be decompressed; was it copied completely?"
         if not _is_capture(start):
-            raise CaptureError(f"{capture.name}: {why}")
+            raise CaptureError(f"{capture.name}: {explain_start(capture.name, start)}")
 
 
 def _first_bytes(capture: CaptureFile) -> bytes:
     buffers = capture.buffers()
     for buffer in buffers:
-        start = bytes(buffer[:4])
+        start = bytes(buffer[:MOST_BYTES])
         buffers.close()
         return start
     return b""
 
 
 def _is_capture(start: bytes) -> bool:
-    return start in _CAPTURE_MAGICS
+    return start[:4] in _CAPTURE_MAGICS
 
 
 def in_natural_order(names: Sequence[str]) -> list[str]:
