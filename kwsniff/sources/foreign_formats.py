@@ -20,7 +20,7 @@ _ERF: Final = ".erf"
 
 
 def explain_start(name: str, start: bytes) -> str:
-    """Why a file that begins with `start`, at most MOST_BYTES, is no capture for kwsniff, and what to try."""
+    """Why a file that begins with `start`, at most MOST_BYTES, cannot be read, and what to try."""
     if not start:
         return "it cannot be decompressed; was it copied completely?"
     known = next((what for first, what in _FORMATS if start.startswith(first)), None)

@@ -16,12 +16,12 @@ from kwsniff.sources.foreign_formats import explain_start
 CAPTURE = Path(__file__).parents[2] / "captures" / "incidents" / "broker_stalled" / "broker.pcap"
 
 
-@pytest.mark.parametrize("written_as", ["snoop", "netmon1", "netmon2", "ngsniffer", "erf"])
+@pytest.mark.parametrize("written_as", ["snoop", "netmon1", "netmon2", "ngsniffer"])
 def test_what_another_tool_wrote_is_named_and_its_command_works(written_as: str, tmp_path: Path) -> None:
     """Wireshark's editcap writes the format, and reads it by the command that kwsniff names."""
     if shutil.which("editcap") is None:
         pytest.skip("editcap is not installed")
-    foreign = tmp_path / ("of tcpdump.erf" if written_as == "erf" else "of tcpdump.cap")
+    foreign = tmp_path / "of tcpdump.cap"
     command = ["editcap", "-F", written_as, str(CAPTURE), str(foreign)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -36,4 +36,5 @@ def test_what_another_tool_wrote_is_named_and_its_command_works(written_as: str,
 
 def test_other_files_are_no_captures() -> None:
     assert explain_start("a.png", b"\x89PNG\r\n").startswith("is not a capture (begins with 89 50 4e 47)")
+    assert "perhaps an ERF capture" in explain_start("a.erf", bytes(16))
     assert explain_start("a.pcap.gz", b"") == "it cannot be decompressed; was it copied completely?"
