@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.failures import failure_grids, without_routine
 from kwsniff.cli.grids import Grid, fit, shorten
-from kwsniff.tables.servers import name_servers
+from kwsniff.tables.servers import name_known
 from kwsniff.texts import clean, display_filter, in_bytes, in_time, plural
 from kwsniff.zones import UTC_ZONE, Zone
 
@@ -245,12 +245,6 @@ def _slowest(rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
         yield from fit(Grid("", names, cells, order), width).lines
 
 
-def _servers(basis: Mapping[str, Any]) -> str:
-    names = ("product", "version_min", "version_max")
-    known = name_servers(tuple(row[name] for name in names) for row in basis["servers"])
-    return f" ({known})" if known else ""
-
-
 def _headline(told: Told, width: int) -> Iterator[str]:
     basis = told.basis
     counts = [
@@ -261,7 +255,7 @@ def _headline(told: Told, width: int) -> Iterator[str]:
     long = "" if basis["seconds"] is None else f" in {basis['seconds']:.1f} s"
     scope = (
         f"{plural(basis['calls'], 'call')} of {plural(basis['clients'], 'client')} "
-        f"with {plural(basis['brokers'], 'broker')}{_servers(basis)}{long}, "
+        f"with {plural(basis['brokers'], 'broker')}{name_known(basis['servers'])}{long}, "
         f"{in_bytes(basis['payload_bytes'])}"
     )
     yield from _counts_line(told, width, counts, scope)

@@ -18,6 +18,7 @@ from kwsniff.report.span import find_span
 from kwsniff.report.time_parts import make_time_parts
 from kwsniff.report.topology import make_topology
 from kwsniff.report.upgrade import make_upgrade
+from kwsniff.tables.servers import name_known
 from kwsniff.texts import clean, plural
 from kwsniff.zones import UTC_ZONE, Zone
 
@@ -82,7 +83,7 @@ def _summary(basis: Mapping[str, Any], findings: Sequence[Finding], zone: Zone) 
     seconds = "" if basis["seconds"] is None else f" in {basis['seconds']:,.1f} s"
     stands = (
         f"{plural(basis['calls'], 'call')} of {plural(basis['clients'], 'client')} "
-        f"with {plural(basis['brokers'], 'broker')}{seconds}, "
+        f"with {plural(basis['brokers'], 'broker')}{name_known(basis['servers'])}{seconds}, "
         f"{basis['payload_bytes']:,} bytes of payload."
     )
     captures = [clean(each) for each in basis["captures"] or ()]

@@ -1,8 +1,8 @@
 """The table of servers: product and release behind each broker address."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from kwsniff.tables.column import Column, TableSchema
 from kwsniff.tables.columns import BROKER_ADDRESS, BROKER_PORT, moment
@@ -82,6 +82,12 @@ def name_servers(servers: Iterable[tuple[str, str | None, str | None]]) -> str:
     named = [_name_server(*each) for each in known[:_MOST_NAMED]]
     more = [f"{len(known) - _MOST_NAMED} more"] if len(known) > _MOST_NAMED else []
     return ", ".join([*named, *more])
+
+
+def name_known(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The same in parentheses after a space, of rows with product, version_min, version_max."""
+    known = name_servers((row["product"], row["version_min"], row["version_max"]) for row in rows)
+    return f" ({known})" if known else ""
 
 
 def _name_server(product: str, oldest: str | None, newest: str | None) -> str:
