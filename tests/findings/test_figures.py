@@ -25,7 +25,7 @@ from kwsniff.tables.schema import TABLES
 from tests.findings.conftest import AccountOf, FindingsOf, without_run
 from tests.findings.scripted import find, lags, table_of
 from tests.house.tree import ROOT
-from tests.perf.loads import SMALL_PERIOD, mixed, small
+from tests.perf.loads import SMALL_PERIOD, Offsets, mixed, rounds, small
 from tests.perf.repeat import write
 
 INCIDENTS = ROOT / "captures" / "incidents"
@@ -54,7 +54,7 @@ def test_rules_that_are_not_asked_would_find_nothing(
 @pytest.mark.slow
 def test_sums_made_in_passing_are_those_of_the_rows(tmp_path: Path) -> None:
     capture = tmp_path / "small.pcap"
-    write(capture, small(), megabytes=3, period_ns=SMALL_PERIOD)
+    write(capture, rounds(small), megabytes=3, period_ns=SMALL_PERIOD)
     files = _tables(capture, tmp_path / "out")
     with open_folder(tmp_path / "out") as database:
         expected = evaluate(database)
@@ -74,7 +74,7 @@ def test_rules_that_sums_suffice_for_are_asked_without_a_database(
         raise AssertionError("a database was opened")
 
     capture = tmp_path / "small.pcap"
-    write(capture, small(), megabytes=3, period_ns=SMALL_PERIOD)
+    write(capture, rounds(small), megabytes=3, period_ns=SMALL_PERIOD)
     monkeypatch.setattr("kwsniff.findings.views._set_up", refuse)
     # the calls of each finding are only in the files
     tables = [name for name in TABLES if name != "finding_calls"]
@@ -224,12 +224,23 @@ def test_where_servers_commit_every_lag_counts() -> None:
     assert _growth(rows, caller="broker") == 800
 
 
+class _Behind(Offsets):
+    """Consumers that always commit the same, far behind."""
+
+    def of(self, client: int, topic: str) -> int:
+        return 9
+
+    def end(self, client: int, topic: str) -> int:
+        return 1000
+
+
 def test_lags_that_dip_at_first_open_no_database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("a database was opened")
 
     capture = tmp_path / "mixed.pcap"
-    write(capture, mixed(errors=0.0), megabytes=10, period_ns=SMALL_PERIOD)
+    both = mixed(_Behind(), errors=0.0), mixed(_Behind(), errors=0.0)
+    write(capture, both, megabytes=10, period_ns=SMALL_PERIOD)
     monkeypatch.setattr("kwsniff.findings.views._set_up", refuse)
     kwsniff.analyze(capture, output=tmp_path / "out")
     lags = pq.read_table(tmp_path / "out" / "commits.parquet", columns=["lag"])["lag"].drop_null()
