@@ -17,6 +17,7 @@ from kwsniff.findings.client_settings import queries_of_settings
 from kwsniff.findings.evaluate import TOTAL, columns_of, evaluate
 from kwsniff.findings.finding_rows import find_in_files
 from kwsniff.findings.prefilter import client_rates, partition_volumes
+from kwsniff.findings.prefilter.commit_rates import CommitRates
 from kwsniff.findings.prefilter.figures import Figures, figures_of
 from kwsniff.findings.rule import Rule, load_gates, load_rules, rules_behind
 from kwsniff.findings.views import files_of_tables, open_folder, open_for
@@ -294,3 +295,29 @@ def test_of_fewer_batches_more_may_be_large() -> None:
     rows = [{**told, "bytes": 8000}] * 3000 + [{**told, "bytes": 10}] * 9000
     assert _plain_bytes(rows) == 0
     assert _plain_bytes(rows, twins=1) == 3000 * 8000 + 9000 * 10
+
+
+def test_commits_that_only_a_heartbeat_error_accompanies_were_not_refused() -> None:
+    rates = CommitRates()
+    rows = {"api_name": ["OffsetCommit", "Heartbeat"], "error_code": [0, 27], "client_id": ["a", "a"]}
+    rates.add(pa.RecordBatch.from_pydict(rows | {"client_address": ["h", "h"], "request_time": [1, 2]}))
+    assert rates.figures()["refused_commits"] == 0
+    again = rows | {"error_code": [22, 27], "client_address": ["h", "h"], "request_time": [3, 4]}
+    rates.add(pa.RecordBatch.from_pydict(again))
+    assert rates.figures()["refused_commits"] == 1
+
+
+def test_commits_are_a_storm_where_the_rule_has_enough_of_them() -> None:
+    floors = next(rule.floors for rule in load_rules() if rule.name == "commit_storm")
+    for number, span_s, enough in (
+        (floors["commits"], floors["span_s"], True),
+        (floors["commits"] - 1, floors["span_s"], False),
+        (floors["commits"], floors["span_s"] - 1, False),
+        (floors["many"], floors["span_s"] - 1, True),
+    ):
+        rates = CommitRates()
+        times = [round(each * span_s * 1e6 / (number - 1)) for each in range(int(number))]
+        columns = {"api_name": "OffsetCommit", "client_id": "a", "client_address": "h", "error_code": 0}
+        rows = {name: [value] * len(times) for name, value in columns.items()}
+        rates.add(pa.RecordBatch.from_pydict(rows | {"request_time": times}))
+        assert (rates.figures()["commit_rate"] > 0) == enough
