@@ -107,6 +107,7 @@ _SPARK: Final = {
 }
 
 
+@cache
 def arrow_schema(table: TableSchema) -> "pa.Schema":
     """The public schema of a table, in memory and in parquet: plain types, every field nullable."""
     import pyarrow as pa
@@ -114,6 +115,7 @@ def arrow_schema(table: TableSchema) -> "pa.Schema":
     return pa.schema([(column.name, _plain(column)) for column in table.columns], for_pandas(table.columns))
 
 
+@cache
 def coded_schema(table: TableSchema) -> "pa.Schema":
     """The same table inside a run: without the run's column, with strings as dictionaries, as delivered by
     the core.
@@ -125,6 +127,7 @@ def coded_schema(table: TableSchema) -> "pa.Schema":
     return pa.schema([(column.name, _encode_type(column)) for column in table.own])
 
 
+@cache
 def stored_schema(table: TableSchema) -> "pa.Schema":
     """The same with the run's column, for rows that leave the run; see run.py."""
     import pyarrow as pa

@@ -40,10 +40,16 @@ class CommitRates:
         clients = np.where(ids >= 0, ids, places + len(names))[rows]
         times = numbers_of(batch, "request_time", null=_NEVER)[rows]
         known = [*names, *addresses]
-        for client in np.flatnonzero(np.bincount(clients[clients >= 0])).tolist():
-            mine = times[(clients == client) & (times != _NEVER)]
-            if len(mine):
-                self._widen(known[client], (len(mine), int(mine.min()), int(mine.max())))
+        timed = (clients >= 0) & (times != _NEVER)
+        clients, times = clients[timed], times[timed]
+        counts = np.bincount(clients, minlength=len(known))
+        firsts, lasts = np.full(len(known), _NEVER), np.zeros(len(known), np.int64)
+        np.minimum.at(firsts, clients, times)
+        np.maximum.at(lasts, clients, times)
+        counted = zip(counts.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
+        for client, found in zip(known, counted, strict=True):
+            if found[0]:
+                self._widen(client, found)
 
     def figures(self) -> Mapping[str, float]:
         """`commit_rate`: commits per second of the client that commits most often, of those with as many as
