@@ -148,12 +148,13 @@ def file_metadata(table: TableSchema) -> Mapping[str, str]:
     import pyarrow as pa
 
     told = {VERSION_KEY: str(SCHEMA_VERSION), **for_pandas(table.columns)}
+    said = {column.name: describe(column) for column in table.columns}
     fields = [
-        pa.field(column.name, _plain(column), metadata={DESCRIPTION: describe(column)})
+        pa.field(column.name, _plain(column), metadata={DESCRIPTION: said[column.name]})
         for column in table.columns
     ]
     in_memory = base64.b64encode(pa.schema(fields, told).serialize().to_pybytes()).decode()
-    described = json.dumps({column.name: describe(column) for column in table.columns}, ensure_ascii=False)
+    described = json.dumps(said, ensure_ascii=False)
     return {"ARROW:schema": in_memory, "kwsniff.columns": described, **told}
 
 
