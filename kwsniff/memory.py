@@ -31,7 +31,7 @@ _REFUSALS_WHERE_LIMITED: Final = ("NULL without setting an exception",)
 """Python's message for a module that ran out of memory; without a limit it is a bug of that module."""
 
 _USUAL_THRESHOLDS: Final = gc.get_threshold()
-_THRESHOLD_WHILE_LOADING: Final = 50_000
+_THRESHOLD_WHILE_LOADING: Final = 100_000
 
 
 # -- address space ----------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def resident_bytes() -> int:
 
 def collect_rarely() -> None:
     """For short-running verbs. Loading one makes hundreds of thousands of long-lived objects; the collector
-    would walk through them 250 times, a tenth of the start time."""
+    would walk through them 250 times, a tenth of the start time; one that reads a capture makes 70,000."""
     gc.set_threshold(_THRESHOLD_WHILE_LOADING)
 
 

@@ -2,7 +2,6 @@
 
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 from kwsniff.errors import UsageError
@@ -130,6 +129,8 @@ def _meant(name: str) -> str:
         return "this system has no time zone database: give local, UTC or an offset such as +02:00"
     wanted = name.lower().replace(" ", "_")
     cities = [each for each in known if wanted and wanted in each.lower().split("/")]
+    from difflib import get_close_matches
+
     near = cities or get_close_matches(name, known, 2, 0.7)
     if near:
         return f"did you mean {' or '.join(near[:2])}?"

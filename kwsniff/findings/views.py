@@ -109,11 +109,12 @@ def open_for(
         filled = [*named.intersection(known)]
         for name in filled:
             _fill(database, name, known[name])
-        note_made(database, filled)
-        yield _create_views(
+        _create_views(
             database, sources, views, wanted=wanted, later=everything - wanted, columns=named, memory=memory,
             long_texts=long_texts, copies=Path(folder),
         )  # fmt: skip
+        note_made(database, filled)
+        yield database
 
 
 _SUM_TYPES: Final = {"call_ids": "bigint[]"} | dict.fromkeys(
@@ -311,7 +312,8 @@ def _set_up(database: "duckdb.DuckDBPyConnection", memory: str = MEMORY) -> None
         f"set TimeZone = 'UTC'; set memory_limit = '{memory}'; set temp_directory = {spare}; "
         "set parquet_metadata_cache = true; "
         # For what it takes to be few rows, which estimates of views seldom are, DuckDB compares all pairs.
-        "set asof_loop_join_threshold = 0"
+        "set asof_loop_join_threshold = 0; "
+        "create temp table noted (name varchar, statement varchar, is_view boolean)"
     )
     hush(database)
 
@@ -377,10 +379,9 @@ def note_made(
     is_view: bool = False,
 ) -> None:
     """Notes what was made, or how it is made once it is needed: DuckDB's own list takes longer to read."""
-    database.execute(
-        "create temp table if not exists noted (name varchar, statement varchar, is_view boolean)"
-    )
     listed = [*names]
+    if not listed:
+        return
     values = {"names": listed, "is_view": is_view}
     values["statements"] = [None] * len(listed) if statements is None else [*statements]
     chosen = "unnest($names::varchar[]), unnest($statements::varchar[]), $is_view"

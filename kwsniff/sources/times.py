@@ -8,7 +8,6 @@
 import re
 from collections.abc import Mapping, Sequence, Set
 from datetime import UTC, datetime, timedelta
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -90,6 +89,8 @@ def parse_moment(given: str | datetime | timedelta | Moment, name: str, zone: Zo
 
 
 def _parse(text: str, zone: Zone) -> Moment:
+    from fractions import Fraction  # slow to import, and rarely needed
+
     if steps := _STEPS.fullmatch(text.replace(" ", "")):
         span = sum(Fraction(number) * _UNITS[unit] for number, unit in _STEP.findall(steps[2]))
         return Moment(text, "after" if steps[1] == "+" else "before", round(span), zone)

@@ -66,6 +66,9 @@ class TableSchema:
     doc: str
     columns: tuple[Column, ...]
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # of all columns it takes longer than what is cached by it
+
     @property
     def own(self) -> tuple[Column, ...]:
         """All columns but the run's."""

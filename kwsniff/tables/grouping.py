@@ -11,6 +11,7 @@ from kwsniff.tables.arrays import Numbers, in_groups, numbers, valid_rows, whole
 from kwsniff.tables.compute import dictionary_encode
 
 _FEW = 1 << 16  # up to this many combinations a table is faster than a hash
+_CLOSE = 128  # numbers in such a span are their own codes
 _MANY = 1 << 62  # more would not fit in 64 bits
 
 
@@ -24,11 +25,10 @@ class Groups:
         possible = 1
         combined = np.zeros(batch.num_rows, np.int32)
         for name in columns:
-            column = batch[name]
-            array = column if pa.types.is_dictionary(column.type) else dictionary_encode(column)
-            self._words.append(array.dictionary)
-            self._codes.append(whole_numbers(array.indices, null=-1))
-            more = len(array.dictionary) + 1
+            words, codes = _code(batch[name])
+            self._words.append(words)
+            self._codes.append(codes)
+            more = len(words) + 1
             if possible * more > _MANY:
                 combined, first = _number(combined)
                 possible = len(first)
@@ -76,6 +76,17 @@ class Groups:
         told = values[np.lexsort((values, self._group))].tolist()
         ends = np.cumsum(np.bincount(self._group, minlength=len(self._first))).tolist()
         return (told[begin:end] for begin, end in pairwise([0, *ends]))
+
+
+def _code(column: pa.Array) -> tuple[pa.Array, Numbers]:
+    """The values of a column, and which of them each row has; -1 is null."""
+    if pa.types.is_integer(column.type) and len(column) and not column.null_count:
+        values = whole_numbers(column, null=0)
+        least, most = int(values.min()), int(values.max())
+        if most - least < _CLOSE:
+            return numbers(pa.int64(), np.arange(least, most + 1)), values - least
+    coded = column if pa.types.is_dictionary(column.type) else dictionary_encode(column)
+    return coded.dictionary, whole_numbers(coded.indices, null=-1)
 
 
 def _number(combined: Numbers) -> tuple[Numbers, Numbers]:

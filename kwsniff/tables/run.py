@@ -6,7 +6,7 @@ group.
 """
 
 import uuid
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
@@ -37,7 +37,7 @@ def add_run_id(table: str, rows: pa.RecordBatch, run_id: str) -> pa.RecordBatch:
     """Converts rows from the table's coded schema to its stored schema, with the id of their run."""
     codes = pa.Array.from_buffers(pa.int8(), rows.num_rows, [None, _zeroes(rows.num_rows)])
     column = pa.DictionaryArray.from_arrays(codes, _word(run_id), safe=False)
-    return pa.RecordBatch.from_arrays([*rows.columns, column], schema=_find_schema(table))
+    return pa.RecordBatch.from_arrays([*rows.columns, column], schema=stored_schema(TABLES[table]))
 
 
 def _zeroes(num: int) -> pa.Buffer:
@@ -47,8 +47,3 @@ def _zeroes(num: int) -> pa.Buffer:
 @lru_cache(maxsize=4)
 def _word(run_id: str) -> pa.StringArray:
     return texts([run_id])
-
-
-@cache
-def _find_schema(table: str) -> pa.Schema:
-    return stored_schema(TABLES[table])

@@ -109,6 +109,7 @@ _SPARK: Final = {
 }
 
 
+@cache
 def arrow_schema(table: TableSchema) -> "pa.Schema":
     """The public schema of a table, in memory and in parquet: plain types, every field nullable."""
     import pyarrow as pa
@@ -116,6 +117,7 @@ def arrow_schema(table: TableSchema) -> "pa.Schema":
     return pa.schema([(column.name, _plain(column)) for column in table.columns], for_pandas(table.columns))
 
 
+@cache
 def coded_schema(table: TableSchema) -> "pa.Schema":
     """The same table inside a run: without the run's column, with strings as dictionaries, as delivered by
     the core.
@@ -127,6 +129,7 @@ def coded_schema(table: TableSchema) -> "pa.Schema":
     return pa.schema([(column.name, _encode_type(column)) for column in table.own])
 
 
+@cache
 def stored_schema(table: TableSchema) -> "pa.Schema":
     """The same with the run's column, for rows that leave the run; see run.py."""
     import pyarrow as pa
@@ -147,12 +150,13 @@ def file_metadata(table: TableSchema) -> Mapping[str, str]:
     import pyarrow as pa
 
     told = {VERSION_KEY: str(SCHEMA_VERSION), **for_pandas(table.columns)}
+    said = {column.name: describe(column) for column in table.columns}
     fields = [
-        pa.field(column.name, _plain(column), metadata={DESCRIPTION: describe(column)})
+        pa.field(column.name, _plain(column), metadata={DESCRIPTION: said[column.name]})
         for column in table.columns
     ]
     in_memory = base64.b64encode(pa.schema(fields, told).serialize().to_pybytes()).decode()
-    described = json.dumps({column.name: describe(column) for column in table.columns}, ensure_ascii=False)
+    described = json.dumps(said, ensure_ascii=False)
     return {"ARROW:schema": in_memory, "kwsniff.columns": described, **told}
 
 

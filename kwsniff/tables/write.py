@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from kwsniff.errors import OutputError
 from kwsniff.tables.column import TableSchema
+from kwsniff.tables.compute import cast
 from kwsniff.tables.folder import Folder, translate_errors
 from kwsniff.tables.run import add_run_id, new_run_id
 from kwsniff.tables.schema import TABLES, arrow_schema, file_metadata, stored_schema
@@ -76,7 +77,7 @@ class TableFiles:
             schema = file.schema_arrow if coded else arrow_schema(TABLES[table])
             with parquet_writer(str(draft), TABLES[table], schema) as writer:
                 for group in range(file.num_row_groups):
-                    writer.write_table(change(file.read_row_group(group)).cast(schema))
+                    writer.write_table(_in_schema(change(file.read_row_group(group)), schema))
         draft.replace(written)
 
     def close(self, tables: Iterable[str] | None = None) -> None:
@@ -179,6 +180,15 @@ class TableWriter:
                     f"{path} is a directory of another program; remove it or choose another output folder "
                     f"with -o"
                 )
+
+
+def _in_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """`cast` of a table, without the import time of `pyarrow.compute` (compute.py)."""
+    if rows.schema.names != schema.names:
+        raise AssertionError("a change of rows keeps their columns")
+    columns = zip(rows.columns, schema.types, strict=True)
+    cast_ = [column if column.type == type_ else cast(column, type_) for column, type_ in columns]
+    return pa.Table.from_arrays(cast_, schema=schema)
 
 
 def create(path: Path) -> None:

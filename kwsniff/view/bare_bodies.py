@@ -1,6 +1,5 @@
 """Schemas inside bytes fields and records (``Catalog.schemas``): bare bodies to trees and JSON."""
 
-from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
 from kwsniff.core.wire.engine import STATUSES, run
@@ -27,6 +26,8 @@ def check_schema(name: str, *, catalog: Catalog | None = None) -> None:
     catalog = catalog or load_catalog()
     if name in catalog.schemas:
         return
+    from difflib import get_close_matches  # needed for an error message only
+
     near = get_close_matches(name, catalog.schemas, 3, 0.5)
     hint = f"did you mean {', '.join(near)}?" if near else "kwsniff explain schemas lists them"
     raise UsageError(f"unknown schema '{name}': {hint}")

@@ -17,6 +17,7 @@ from kwsniff.findings.client_settings import queries_of_settings
 from kwsniff.findings.evaluate import TOTAL, columns_of, evaluate
 from kwsniff.findings.finding_rows import find_in_files
 from kwsniff.findings.prefilter import client_rates, partition_volumes
+from kwsniff.findings.prefilter.commit_rates import CommitRates
 from kwsniff.findings.prefilter.figures import Figures, figures_of
 from kwsniff.findings.rule import Rule, load_gates, load_rules, rules_behind
 from kwsniff.findings.views import files_of_tables, open_folder, open_for
@@ -25,7 +26,7 @@ from kwsniff.tables.schema import TABLES
 from tests.findings.conftest import AccountOf, FindingsOf, without_run
 from tests.findings.scripted import find, lags, table_of
 from tests.house.tree import ROOT
-from tests.perf.loads import SMALL_PERIOD, mixed, small
+from tests.perf.loads import SMALL_PERIOD, Offsets, mixed, rounds, small
 from tests.perf.repeat import write
 
 INCIDENTS = ROOT / "captures" / "incidents"
@@ -54,7 +55,7 @@ def test_rules_that_are_not_asked_would_find_nothing(
 @pytest.mark.slow
 def test_sums_made_in_passing_are_those_of_the_rows(tmp_path: Path) -> None:
     capture = tmp_path / "small.pcap"
-    write(capture, small(), megabytes=3, period_ns=SMALL_PERIOD)
+    write(capture, rounds(small), megabytes=3, period_ns=SMALL_PERIOD)
     files = _tables(capture, tmp_path / "out")
     with open_folder(tmp_path / "out") as database:
         expected = evaluate(database)
@@ -74,7 +75,7 @@ def test_rules_that_sums_suffice_for_are_asked_without_a_database(
         raise AssertionError("a database was opened")
 
     capture = tmp_path / "small.pcap"
-    write(capture, small(), megabytes=3, period_ns=SMALL_PERIOD)
+    write(capture, rounds(small), megabytes=3, period_ns=SMALL_PERIOD)
     monkeypatch.setattr("kwsniff.findings.views._set_up", refuse)
     # the calls of each finding are only in the files
     tables = [name for name in TABLES if name != "finding_calls"]
@@ -224,12 +225,23 @@ def test_where_servers_commit_every_lag_counts() -> None:
     assert _growth(rows, caller="broker") == 800
 
 
+class _Behind(Offsets):
+    """Consumers that always commit the same, far behind."""
+
+    def of(self, client: int, topic: str) -> int:
+        return 9
+
+    def end(self, client: int, topic: str) -> int:
+        return 1000
+
+
 def test_lags_that_dip_at_first_open_no_database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("a database was opened")
 
     capture = tmp_path / "mixed.pcap"
-    write(capture, mixed(errors=0.0), megabytes=10, period_ns=SMALL_PERIOD)
+    both = mixed(_Behind(), errors=0.0), mixed(_Behind(), errors=0.0)
+    write(capture, both, megabytes=10, period_ns=SMALL_PERIOD)
     monkeypatch.setattr("kwsniff.findings.views._set_up", refuse)
     kwsniff.analyze(capture, output=tmp_path / "out")
     lags = pq.read_table(tmp_path / "out" / "commits.parquet", columns=["lag"])["lag"].drop_null()
@@ -283,3 +295,29 @@ def test_of_fewer_batches_more_may_be_large() -> None:
     rows = [{**told, "bytes": 8000}] * 3000 + [{**told, "bytes": 10}] * 9000
     assert _plain_bytes(rows) == 0
     assert _plain_bytes(rows, twins=1) == 3000 * 8000 + 9000 * 10
+
+
+def test_commits_that_only_a_heartbeat_error_accompanies_were_not_refused() -> None:
+    rates = CommitRates()
+    rows = {"api_name": ["OffsetCommit", "Heartbeat"], "error_code": [0, 27], "client_id": ["a", "a"]}
+    rates.add(pa.RecordBatch.from_pydict(rows | {"client_address": ["h", "h"], "request_time": [1, 2]}))
+    assert rates.figures()["refused_commits"] == 0
+    again = rows | {"error_code": [22, 27], "client_address": ["h", "h"], "request_time": [3, 4]}
+    rates.add(pa.RecordBatch.from_pydict(again))
+    assert rates.figures()["refused_commits"] == 1
+
+
+def test_commits_are_a_storm_where_the_rule_has_enough_of_them() -> None:
+    floors = next(rule.floors for rule in load_rules() if rule.name == "commit_storm")
+    for number, span_s, enough in (
+        (floors["commits"], floors["span_s"], True),
+        (floors["commits"] - 1, floors["span_s"], False),
+        (floors["commits"], floors["span_s"] - 1, False),
+        (floors["many"], floors["span_s"] - 1, True),
+    ):
+        rates = CommitRates()
+        times = [round(each * span_s * 1e6 / (number - 1)) for each in range(int(number))]
+        columns = {"api_name": "OffsetCommit", "client_id": "a", "client_address": "h", "error_code": 0}
+        rows = {name: [value] * len(times) for name, value in columns.items()}
+        rates.add(pa.RecordBatch.from_pydict(rows | {"request_time": times}))
+        assert (rates.figures()["commit_rate"] > 0) == enough

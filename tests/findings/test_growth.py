@@ -18,7 +18,7 @@ from kwsniff.findings.harm import keep_harm
 from kwsniff.findings.rule import Rule, load_rules
 from kwsniff.findings.views import READ, keep_small, open_tables
 from tests.perf.findings import repeated
-from tests.perf.loads import SMALL_PERIOD, small
+from tests.perf.loads import SMALL_PERIOD, rounds, small
 from tests.perf.repeat import write
 
 from .scripted import table_of
@@ -151,7 +151,7 @@ def _sent_twice(folder: Path, megabytes: float) -> dict[str, pa.Table]:
     """A capture and a copy of it in one file, long enough to be no echo: all of a connection comes again."""
     folder.mkdir()
     capture = folder / "one.pcap"
-    write(capture, small(), megabytes=megabytes, period_ns=SMALL_PERIOD)
+    write(capture, rounds(small), megabytes=megabytes, period_ns=SMALL_PERIOD)
     once = capture.read_bytes()
     capture.write_bytes(once + once[PCAP_HEADER:])
     found = kwsniff.analyze(capture, tables=READ)

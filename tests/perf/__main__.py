@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.perf import against, fields, findings, loads, repeat
 from tests.perf.measure import Measured, compile_sources, fastest, least, process
+from tests.traffic.tcp import Scene
 
 TSHARK_FIELDS = (
     "frame.number",
@@ -68,14 +69,14 @@ def prepared(folder: Path, name: str, megabytes: float, mix: Mix = Mix()) -> Loa
     path = folder / f"{kind}-{megabytes:g}-{version}.pcap"
     count = path.with_suffix(".calls")
     if not count.exists():
-        if name == "large":
-            calls = repeat.write(path, loads.large(), megabytes=megabytes, period_ns=loads.LARGE_PERIOD)
-        elif name == "20 kB":
-            scene = loads.large((20_000,) * 3)
-            calls = repeat.write(path, scene, megabytes=megabytes, period_ns=loads.LARGE_PERIOD)
-        else:
-            scene = loads.mixed(mix.connections, mix.topics, mix.errors) if name == "mixed" else loads.small()
-            calls = repeat.write(path, scene, megabytes=megabytes, period_ns=loads.SMALL_PERIOD)
+        makes: dict[str, Callable[[loads.Offsets], Scene]] = {
+            "large": loads.large,
+            "20 kB": lambda offsets: loads.large(offsets, (20_000,) * 3),
+            "small": loads.small,
+            "mixed": lambda offsets: loads.mixed(offsets, mix.connections, mix.topics, mix.errors),
+        }
+        period = loads.LARGE_PERIOD if name in {"large", "20 kB"} else loads.SMALL_PERIOD
+        calls = repeat.write(path, loads.rounds(makes[name]), megabytes=megabytes, period_ns=period)
         count.write_text(str(calls))
     with path.open("rb") as capture:  # into the page cache
         while capture.read(1 << 20):

@@ -8,6 +8,7 @@ Both run in this Python with the same libraries, in turns, on the same captures.
 
 from __future__ import annotations
 
+import compileall
 import os
 import shutil
 import statistics
@@ -41,6 +42,7 @@ def build(revision: str, folder: Path) -> Path:
             install = ["pip", "install", "--quiet", "--no-deps", "--target", str(built), str(clone)]
             _run([sys.executable, "-m", *install], folder)
             built.rename(root)
+    compileall.compile_dir(root / "kwsniff", quiet=1)  # as this checkout (measure.py)
     return root
 
 

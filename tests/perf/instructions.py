@@ -31,7 +31,7 @@ from tests.traffic.tcp import Scene
 
 HISTORY = Path(__file__).with_name("history.tsv")
 MORE = 1.03
-SCENES: dict[str, tuple[Callable[[], Scene], int, float]] = {
+SCENES: dict[str, tuple[Callable[[loads.Offsets], Scene], int, float]] = {
     "small": (loads.small, loads.SMALL_PERIOD, 10.0),
     "mixed": (loads.mixed, loads.SMALL_PERIOD, 10.0),
     "large": (loads.large, loads.LARGE_PERIOD, 40.0),
@@ -121,8 +121,8 @@ def measured(commit: str, folder: Path, loads_: Sequence[str] = tuple(SCENES)) -
     for name in loads_:
         scene, period, megabytes = SCENES[name]
         least, more = folder / f"{name}-least.pcap", folder / f"{name}.pcap"
-        few = repeat.write(least, scene(), megabytes=0.0, period_ns=period)
-        calls = repeat.write(more, scene(), megabytes=megabytes, period_ns=period) - few
+        few = repeat.write(least, loads.rounds(scene), megabytes=0.0, period_ns=period)
+        calls = repeat.write(more, loads.rounds(scene), megabytes=megabytes, period_ns=period) - few
         start, whole = counted(least, folder), counted(more, folder)
         per_call = [(whole.core - start.core) * 1e6 / calls, (whole.all - start.all) * 1e6 / calls]
         lines.append(Line(commit, name, round(per_call[0]), round(per_call[1]), round(start.all), made_with))

@@ -2,11 +2,12 @@
 
 round 0:  | pcap header | ... seq ack ... | payload ... correlation id ... | pcap header | ...
 round r:  the same bytes, with  time + r*period,  seq + r*bytes of that side,  id + r*calls of that connection
+          and  offset + r*growth from round 0 to round 1
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -67,14 +68,20 @@ def acknowledged(packets: Sequence[Packet], every: int) -> list[Packet]:
     return out
 
 
-def write(path: Path, scene: Scene, *, megabytes: float, period_ns: int, every: int = 2) -> int:
-    """Writes about ``megabytes`` of rounds of the scene; gives the number of calls in the file."""
+def write(
+    path: Path, scenes: tuple[Scene, Scene], *, megabytes: float, period_ns: int, every: int = 2
+) -> int:
+    """Writes about ``megabytes`` of rounds of a scene; gives the number of calls in the file.
+
+    ``scenes``: the first round, and the one behind it with the same messages but for numbers that grow.
+    """
+    scene = scenes[0]
     packets = acknowledged(scene.packets(), every)
     start = min(index for index, packet in enumerate(packets) if packet.payload)
     opening, repeated = packets[:start], packets[start:]
     header_and_opening = pcap(frames(opening))
     template = pcap(frames(repeated))[24:]
-    patches, clocks = _patches(scene, repeated)
+    patches, clocks = _patches(scenes, repeated)
     count = max(int(megabytes * 1e6) // len(template), 1)
     per_block = max(BLOCK_BYTES // len(template), 1)
     base = np.frombuffer(template, np.uint8)
@@ -89,8 +96,17 @@ def write(path: Path, scene: Scene, *, megabytes: float, period_ns: int, every: 
     return count * len(scene.calls)
 
 
-def _patches(scene: Scene, packets: Sequence[Packet]) -> tuple[Patches, npt.NDArray[np.int64]]:
+def _grown(first: bytes, second: bytes) -> Iterator[tuple[int, int, int]]:
+    """Numbers that differ: place of their last four bytes, value and growth."""
+    differs = np.frombuffer(first, np.uint8) != np.frombuffer(second, np.uint8)
+    for last in np.flatnonzero(differs & ~np.append(differs[1:], False)).tolist():
+        value, later = (int.from_bytes(data[last - 3 : last + 1], "big") for data in (first, second))
+        yield last - 3, value, later - value
+
+
+def _patches(scenes: tuple[Scene, Scene], packets: Sequence[Packet]) -> tuple[Patches, npt.NDArray[np.int64]]:
     """What changes from round to round, and (place, time) of every pcap record header."""
+    scene = scenes[0]
     lengths: dict[tuple[int, bool], int] = {}
     for packet in packets:
         key = (packet.connection, packet.from_client)
@@ -100,13 +116,17 @@ def _patches(scene: Scene, packets: Sequence[Packet]) -> tuple[Patches, npt.NDAr
     wanted: set[tuple[int, bool, int]] = set()
     fields: list[tuple[int, bool, int, int, int]] = []
     calls = {script.number: len(script.calls) for script in scene.scripts}
-    for call in scene.calls:
-        spans = [(True, call.request.start + 8)]
+    for call, later in zip(scene.calls, scenes[1].calls, strict=True):
+        growth = calls[call.connection]
+        told = [(True, call.request.start, call.exchange.request, later.exchange.request, 8)]
         if call.response is not None:
-            spans.append((False, call.response.start + 4))
-        for side, at in spans:
-            wanted.update((call.connection, side, at + index) for index in range(4))
-            fields.append((call.connection, side, at, call.exchange.correlation_id, calls[call.connection]))
+            answers = call.exchange.response or b"", later.exchange.response or b""
+            told.append((False, call.response.start, *answers, 4))
+        for side, start, first, second, place in told:
+            numbers = [(place, call.exchange.correlation_id, growth), *_grown(first, second)]
+            for at, value, step in numbers:
+                wanted.update((call.connection, side, start + at + index) for index in range(4))
+                fields.append((call.connection, side, start + at, value, step))
     clocks = []
     at = 0
     for packet, frame in zip(packets, frames(packets), strict=True):
@@ -122,8 +142,8 @@ def _patches(scene: Scene, packets: Sequence[Packet]) -> tuple[Patches, npt.NDAr
             if key3 in wanted:
                 where[key3] = payload + index
         at += 16 + len(frame.data)
-    for connection, side, stream_at, first, step in fields:
-        patches.add([where[connection, side, stream_at + index] for index in range(4)], first, step)
+    for connection, side, stream_at, value, step in fields:
+        patches.add([where[connection, side, stream_at + index] for index in range(4)], value, step)
     return patches, np.array(clocks, np.int64)
 
 

@@ -216,7 +216,9 @@ def run(arguments: Sequence[str]) -> int:
     if options.load not in (None, "one"):
         return 0
     path = folder / f"one-{options.size:g}.pcap"
-    calls = repeat.write(path, one_connection(), megabytes=options.size, period_ns=loads.LARGE_PERIOD)
+    calls = repeat.write(
+        path, (one_connection(), one_connection()), megabytes=options.size, period_ns=loads.LARGE_PERIOD
+    )
     compare(spark, "one connection", Load("one", path, calls), [path], folder, buckets)
     return 0
 

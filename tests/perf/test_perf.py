@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -34,17 +35,18 @@ def read_pcap(data: bytes) -> list[tuple[int, bytes]]:
 
 def test_rounds_go_on_where_the_last_one_ended(tmp_path: Path) -> None:
     """Two rounds by patching are what one script of twice the calls would have written, checksums aside."""
-    scene = loads.small(connections=4)
+    both = loads.rounds(partial(loads.small, connections=4))
+    scene = both[0]
     path = tmp_path / "small.pcap"
     one = len(pcap(frames(repeat.acknowledged(scene.packets(), 2))))
-    calls = repeat.write(path, scene, megabytes=2 * one / 1e6, period_ns=loads.SMALL_PERIOD)
+    calls = repeat.write(path, both, megabytes=2 * one / 1e6, period_ns=loads.SMALL_PERIOD)
     assert calls == 2 * len(scene.calls)
     twice = Scene()
     for script in scene.scripts:
         again = twice.connection(script.client, script.broker)
         again.open()
         for number in range(2):
-            for call in script.calls:
+            for call in both[number].scripts[script.number].calls:
                 shift = number * len(script.calls)
                 made = _renumbered(call.exchange, shift)
                 index = call.exchange.correlation_id - 1
@@ -69,7 +71,7 @@ def _renumbered(exchange: Exchange, shift: int) -> Exchange:
 
 
 def test_frames_have_the_size_they_say() -> None:
-    rows: list[Frame] = frames(loads.small(connections=2).packets())
+    rows: list[Frame] = frames(loads.small(loads.Offsets(), connections=2).packets())
     assert all(len(row.data) == row.length for row in rows)
 
 
@@ -142,14 +144,14 @@ def test_more_instructions_than_kept_are_told(tmp_path: Path) -> None:
 
 
 def test_of_twenty_mixed_calls_eight_write_and_eight_read() -> None:
-    scene = loads.mixed(connections=3, topics=5)
+    scene = loads.mixed(loads.Offsets(), connections=3, topics=5)
     for script in scene.scripts:
         keys = sorted(call.exchange.api_key for call in script.calls)
         assert keys == [0] * 8 + [1] * 8 + [3, 8, 12, 12]
 
 
 def test_a_share_of_the_heartbeats_and_commits_fails() -> None:
-    scene = loads.mixed(connections=200, topics=37, errors=0.5)
+    scene = loads.mixed(loads.Offsets(), connections=200, topics=37, errors=0.5)
     failed = {12: 0, 8: 0}
     for call in scene.calls:
         if call.exchange.api_key in failed and call.exchange.facts.errors:
@@ -166,7 +168,12 @@ def test_a_revision_that_git_does_not_know_is_one_line(tmp_path: Path) -> None:
 
 def test_this_checkout_beside_itself_has_the_same_rows(tmp_path: Path) -> None:
     capture = tmp_path / "small.pcap"
-    repeat.write(capture, loads.small(connections=4), megabytes=0.0, period_ns=loads.SMALL_PERIOD)
+    repeat.write(
+        capture,
+        loads.rounds(partial(loads.small, connections=4)),
+        megabytes=0.0,
+        period_ns=loads.SMALL_PERIOD,
+    )
     (first, second), other = against.take_turns([against.ROOT] * 2, capture, tmp_path, 1)
     assert [run.problem for run in first + second] == [None, None]
     assert first[0].peak_bytes > 20_000_000 and other == []

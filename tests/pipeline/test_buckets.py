@@ -203,7 +203,9 @@ def test_what_is_named_and_is_not_there_is_noticed() -> None:
 
 def test_windows_of_what_is_named_end_anywhere() -> None:
     """Records larger than a window, runs that go over its end, and gaps that are read with them."""
-    data = written([*loads.large((400_000, 700_000)).packets(), *scenes.pipelined(5, 400).packets()])
+    data = written(
+        [*loads.large(loads.Offsets(), (400_000, 700_000)).packets(), *scenes.pipelined(5, 400).packets()]
+    )
     assert len(data) > 2 << 20
     expected = whole([data])
     for num_buckets, least_named in ((1, 1), (2, 1), (2, 70_000), (5, 1)):

@@ -13,7 +13,7 @@ from kwsniff.findings.views import files_of_tables
 from kwsniff.spark import findings
 from kwsniff.tables.schema import TABLES
 from tests.findings.test_added_up import told
-from tests.perf.loads import SMALL_PERIOD, small
+from tests.perf.loads import SMALL_PERIOD, rounds, small
 from tests.perf.repeat import write
 from tests.spark.compare import analyzed, written
 from tests.spark.test_pipeline import CAPTURES, RECORDED, recorded, run
@@ -68,7 +68,7 @@ def test_where_figures_tell_all_nothing_is_read_again(
     in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     capture = tmp_path / "small.pcap"
-    write(capture, small(), megabytes=3, period_ns=SMALL_PERIOD)
+    write(capture, rounds(small), megabytes=3, period_ns=SMALL_PERIOD)
     expected = analyzed(capture)["findings"]
     for name in ("findings.views._set_up", "findings.finding_rows.figures_of", "spark.findings._copy"):
         monkeypatch.setattr(f"kwsniff.{name}", _refuse)

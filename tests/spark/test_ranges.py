@@ -14,7 +14,7 @@ from kwsniff.spark.range_tasks import Range
 from kwsniff.timelines import committed_lag
 from kwsniff.timelines.memory_budget import Room
 from kwsniff.timelines.waits import evidence
-from tests.perf.loads import SMALL_PERIOD, mixed
+from tests.perf.loads import SMALL_PERIOD, mixed, rounds
 from tests.perf.repeat import write
 from tests.pipeline.clocks import CLOCKS
 from tests.pipeline.compare import capture_of
@@ -81,7 +81,7 @@ def test_what_is_proven_is_the_same(
 def test_commits_of_several_files_and_buckets_are_the_same(
     followed: list[Range], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(tmp_path / "whole.pcap", mixed(), megabytes=3, period_ns=SMALL_PERIOD)
+    write(tmp_path / "whole.pcap", rounds(mixed), megabytes=3, period_ns=SMALL_PERIOD)
     (tmp_path / "parts").mkdir()
     paths = rotated((tmp_path / "whole.pcap").read_bytes(), 5, tmp_path / "parts")
     monkeypatch.setattr(ranges, "SPAN_PACKETS", 400)

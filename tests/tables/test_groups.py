@@ -79,3 +79,16 @@ def test_rows_that_differ_in_their_first_column_alone_are_two(columns: int) -> N
     given += [(word, *given[0][1:]) for word in words[1:]]
     batch = batch_of(given)
     assert [*Groups(batch, batch.schema.names).labels()] == given
+
+
+@pytest.mark.parametrize("type_", [pa.int16(), pa.int32(), pa.int64()], ids=str)
+@pytest.mark.parametrize("span", [(-32_768, -32_700), (-1, 126), (-1, 127), (0, 4000), (32_700, 32_767)])
+def test_numbers_are_grouped_however_close_they_are(type_: pa.DataType, span: tuple[int, int]) -> None:
+    dice = random.Random(span[0])
+    given = [(dice.choice([*span, dice.randint(*span)]), dice.choice("ab")) for _ in range(500)]
+    columns = {"number": pa.array([number for number, _ in given], type_)}
+    columns["word"] = pa.array([word for _, word in given]).dictionary_encode()
+    groups = Groups(pa.record_batch(columns), ("number", "word"))
+    labels = list(groups.labels())
+    assert labels == list(dict.fromkeys(given))
+    assert [labels[each] for each in groups.numbers] == given

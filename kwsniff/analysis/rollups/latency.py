@@ -3,8 +3,8 @@
 A part of a call has causes: deliberate waits and time in line go by what was waited for.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -35,6 +35,12 @@ CAUSES: Final = tuple((part, word) for part in PARTS for word in _BY_WAIT.get(pa
 """A part, and what was waited for meanwhile."""
 _KINDS: Final = {"long_poll": "data"}  # of waits, where it is not the word without _possible
 _POSSIBLE: Final = "_possible"
+_WORDS: Final = {part: tuple(word for own, word in CAUSES if own == part) for part in PARTS}
+_SPANS: Final = {
+    part: slice(CAUSES.index((part, words[0])), CAUSES.index((part, words[-1])) + 1)
+    for part, words in _WORDS.items()
+}
+"""Part -> the places of its causes."""
 _DIMENSIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "apis": ("api_key", "api_name"),
     "clients": ("client_id",),
@@ -43,6 +49,15 @@ _DIMENSIONS: Final[Mapping[str, tuple[str, ...]]] = {
 
 _KEYS: Final = tuple(name for names in _DIMENSIONS.values() for name in names)
 
+
+def _name(part: str, word: str) -> tuple[str, str]:
+    """The part, and the kind of wait."""
+    kind = word.removesuffix(_POSSIBLE)
+    return part, _KINDS.get(kind, kind) if part != "broker_ns" else "none"
+
+
+_NAMED: Final = [_name(part, word) for part, word in CAUSES]
+_ARE_POSSIBLE: Final = [word.endswith(_POSSIBLE) for _, word in CAUSES]
 _LONGEST: Final = 1  # its place in a row of numbers
 _MUCH: Final = 1 << 60
 
@@ -68,14 +83,12 @@ class Sums:
     @property
     def active(self) -> float:
         """Mean time of a call without its deliberate wait."""
-        timed = zip(CAUSES, self.causes, strict=True)
-        return sum(took for (part, _), took in timed if part != "deliberate_wait_ns") / max(self.calls, 1)
+        waited = sum(self.causes[_SPANS["deliberate_wait_ns"]])
+        return (sum(self.causes) - waited) / max(self.calls, 1)
 
     def as_dict(self) -> dict[str, Any]:
         """Nanoseconds; `mostly`: the largest cause, and its share of all time."""
-        parts = dict.fromkeys(PARTS, 0)
-        for (part, _), took in zip(CAUSES, self.causes, strict=True):
-            parts[part] += took
+        parts = {part: sum(self.causes[span]) for part, span in _SPANS.items()}
         total = sum(parts.values())
         return {
             "calls": self.calls,
@@ -91,23 +104,22 @@ class Sums:
 
     def _sum_waits(self, part: str) -> dict[str, int]:
         """Word of `wait` -> nanoseconds of that part."""
-        timed = zip(CAUSES, self.causes, strict=True)
-        return {word: took for (own, word), took in timed if own == part and took}
+        timed = zip(_WORDS[part], self.causes[_SPANS[part]], strict=True)
+        return {word: took for word, took in timed if took}
 
     def _mostly(self, total: int) -> dict[str, Any]:
         """Part, kind of wait, whether that is only possible, share. Waits of a kind count together."""
-        sums: Counter[tuple[str, str]] = Counter()
-        possible: Counter[tuple[str, str]] = Counter()
-        for (part, word), took in zip(CAUSES, self.causes, strict=True):
-            kind = word.removesuffix(_POSSIBLE)
-            key = (part, _KINDS.get(kind, kind) if part != "broker_ns" else "none")
-            sums[key] += took
-            possible[key] += took if word.endswith(_POSSIBLE) else 0
-        ((part, kind), took) = sums.most_common(1)[0]
+        sums = dict.fromkeys(_NAMED, 0)
+        possible = dict(sums)
+        for named, is_possible, took in zip(_NAMED, _ARE_POSSIBLE, self.causes, strict=True):
+            sums[named] += took
+            if is_possible:
+                possible[named] += took
+        named, took = max(sums.items(), key=itemgetter(1))
         return {
-            "part": part,
-            "wait": kind,
-            "possible": 2 * possible[part, kind] > took,
+            "part": named[0],
+            "wait": named[1],
+            "possible": 2 * possible[named] > took,
             "share": round(took / total, 4),
         }
 

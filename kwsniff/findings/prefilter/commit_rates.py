@@ -1,4 +1,4 @@
-"""Commits by client, counted while rows pass: a bound for the rule about commit storms."""
+"""Commits by client, counted while rows pass: bounds for the rules about commits."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -12,7 +12,9 @@ from kwsniff.findings.prefilter.dictionaries import encode, numbers_of
 _CLIENTS: Final = 1 << 14
 """Clients that are counted at most; the rule is asked where there are more."""
 _LEAST: Final = 50
-"""`commits` of the rule."""
+_LEAST_US: Final = 2_000_000
+_MANY: Final = 200
+"""`commits`, `span_s` and `many` of the rule."""
 _NEVER: Final = np.iinfo(np.int64).max
 Counted = tuple[int, int, int]
 """Commits, and the times of the first and the last one."""
@@ -24,6 +26,7 @@ class CommitRates:
     def __init__(self) -> None:
         self._clients: dict[str, Counted] = {}
         self._crowded = False
+        self._refused = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Counts rows of api_calls."""
@@ -32,32 +35,42 @@ class CommitRates:
         rows = np.flatnonzero(np.isin(codes, wanted)) if wanted else ()
         if not len(rows):
             return
+        self._refused += int(np.count_nonzero(numbers_of(batch, "error_code", null=0)[rows]))
         (ids, names), (places, addresses) = encode(batch, "client_id"), encode(batch, "client_address")
         clients = np.where(ids >= 0, ids, places + len(names))[rows]
         times = numbers_of(batch, "request_time", null=_NEVER)[rows]
         known = [*names, *addresses]
-        for client in np.flatnonzero(np.bincount(clients[clients >= 0])).tolist():
-            mine = times[(clients == client) & (times != _NEVER)]
-            if len(mine):
-                self._widen(known[client], (len(mine), int(mine.min()), int(mine.max())))
+        timed = (clients >= 0) & (times != _NEVER)
+        clients, times = clients[timed], times[timed]
+        counts = np.bincount(clients, minlength=len(known))
+        firsts, lasts = np.full(len(known), _NEVER), np.zeros(len(known), np.int64)
+        np.minimum.at(firsts, clients, times)
+        np.maximum.at(lasts, clients, times)
+        counted = zip(counts.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
+        for client, found in zip(known, counted, strict=True):
+            if found[0]:
+                self._widen(client, found)
 
     def figures(self) -> Mapping[str, float]:
-        """`commit_rate`: commits per second of the client that commits most often, of 50 or more."""
+        """`commit_rate`: commits per second of the client that commits most often, of those with as many as
+        the rule asks for. `refused_commits`: those with an error code."""
         rates = (
             number / max((last - first) / 1e6, 1)
             for number, first, last in self._clients.values()
-            if number >= _LEAST
+            if number >= _MANY or (number >= _LEAST and last - first >= _LEAST_US)
         )
-        return {"commit_rate": float("inf") if self._crowded else max(rates, default=0.0)}
+        rate = float("inf") if self._crowded else max(rates, default=0.0)
+        return {"commit_rate": rate, "refused_commits": self._refused}
 
     def state(self) -> tuple[Any, ...]:
         """What was counted, for `merge`."""
-        return {**self._clients}, self._crowded
+        return {**self._clients}, self._crowded, self._refused
 
     def merge(self, state: tuple[Any, ...]) -> None:
         """Adds what another one counted."""
-        clients, crowded = state
+        clients, crowded, refused = state
         self._crowded |= crowded
+        self._refused += refused
         for client, counted in clients.items():
             self._widen(client, tuple(counted))
 

@@ -360,7 +360,7 @@ _WORDS: Final = {
 }
 COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "api_calls": (
-        "acks", "reason", "isolation_level", "session_epoch", "throttle_time_ms", "generation",
+        "acks", "reason", "isolation_level", "session_epoch", "throttle_time_ms", "generation", "error_code",
         *Pace.OF_CALLS,
     ),
     "error_codes": tuple(dict.fromkeys(("error_code", *Pace.OF_ERRORS, "topic", "error_message"))),

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+import numpy as np
+
 LEAST_INTERVALS: Final = 3
 MOST_TIMES: Final = 64
 """Times kept of a client, or of each of its connections: the first ones."""
@@ -27,12 +29,13 @@ def find_mode(values: Iterable[int], slack: int = 0) -> Mode | None:
     """The value that most of `values` (microseconds) have within 10 % and `slack`; None unless it is half of
     them, of at least LEAST_INTERVALS."""
     told = sorted(values)
-    begin = first = alike = 0
-    for end, value in enumerate(told, 1):
-        while value > told[begin] * 1.1 + slack:
-            begin += 1
-        if end - begin > alike:
-            first, alike = begin, end - begin
+    if len(told) < LEAST_INTERVALS:
+        return None
+    sizes = np.array(told)
+    begins = np.searchsorted(sizes * 1.1 + slack, sizes)
+    numbers = np.arange(1, len(told) + 1) - begins
+    longest = int(numbers.argmax())
+    first, alike = int(begins[longest]), int(numbers[longest])
     if 2 * alike < len(told) or alike < LEAST_INTERVALS:
         return None
     middle, lowest, highest = (

@@ -9,7 +9,7 @@ import pyarrow as pa
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.model import Traits
 from kwsniff.layout.traits import ACQUIRED, BROKERS, COMMITTED, FETCHED, PRODUCED
-from kwsniff.tables.arrays import Bits, Numbers, valid_rows, whole_numbers, words_of
+from kwsniff.tables.arrays import Bits, Numbers, numbers, valid_rows, whole_numbers, words_of
 from kwsniff.tables.compute import dictionary_encode, filter_rows
 
 _FEW: Final = 1 << 16
@@ -65,25 +65,30 @@ def keys_of(catalog: Catalog, purpose: Callable[[Traits], bool]) -> frozenset[in
     return frozenset(key for key, api in catalog.apis.items() if purpose(api.traits))
 
 
-def _encode(column: pa.Array) -> tuple[list[Any], Numbers]:
-    """The values of a column without nulls, and which of them each row has; most columns have one."""
-    if not pa.types.is_dictionary(column.type):
-        if pa.types.is_integer(column.type):
-            values = whole_numbers(column, null=0)
-            least = int(values.min())
-            if least == values.max():
-                return [least], values
-        column = dictionary_encode(column)
-    return words_of(column.dictionary), whole_numbers(column.indices, null=0)
+def _encode(column: pa.Array, rows: Bits) -> tuple[list[Any], Numbers]:
+    """The values of rows, which are not null, and which of them each row has; most columns have one."""
+    if pa.types.is_dictionary(column.type):
+        return words_of(column.dictionary), whole_numbers(column.indices, null=0)[rows]
+    if pa.types.is_integer(column.type):
+        values = whole_numbers(column, null=0)[rows]
+        least = int(values.min())
+        if least == values.max():
+            return [least], values
+        coded = dictionary_encode(numbers(pa.int64(), values.astype(np.int64, copy=False)))
+    else:
+        coded = dictionary_encode(filter_rows(column, rows))
+    return words_of(coded.dictionary), whole_numbers(coded.indices, null=0)
 
 
 def count_values(groups: Numbers, column: pa.Array, rows: Bits) -> Iterator[tuple[int, Any, int]]:
     """Group, value and number of rows, of the selected rows where the column is not null."""
-    rows = rows & valid_rows(column.indices if pa.types.is_dictionary(column.type) else column)
+    stored = column.indices if pa.types.is_dictionary(column.type) else column
+    if stored.null_count == len(stored):
+        return
+    rows = rows & valid_rows(stored) if stored.null_count else rows
     if not rows.any():
         return
-    coded = column if rows.all() else filter_rows(column, rows)
-    words, codes = _encode(coded)
+    words, codes = _encode(column, rows)
     pairs = groups[rows] if len(words) == 1 else groups[rows].astype(np.int64) * len(words) + codes
     if pairs.max() < _FEW:
         counts = np.bincount(pairs)
