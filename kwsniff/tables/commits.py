@@ -90,5 +90,15 @@ COMMITS = TableSchema(
             null="as high_watermark, or the commit is beyond it: the group's reads were not captured",
             statistics=True,
         ),
+        Column(
+            name="lag_ns",
+            type="int64",
+            unit="nanoseconds",
+            doc="Lag of the group in time: age of the first record beyond the commit when it was sent; 0 "
+            "without one. The record's time is by the clock of its producer. Of a commit inside a batch: the "
+            "age of the batch's first record, which is the most it can be.",
+            source="time - first_timestamp of the batch with committed_offset, produced or fetched before",
+            null="as lag or time, no such batch was seen before, or its time is later: clocks differ",
+        ),
     ),
 )

@@ -16,11 +16,11 @@ from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.build import Builder, ColumnData
 from kwsniff.tables.schema import DETAILS, TABLES, coded_schema
 from kwsniff.tables.write import ROW_GROUP_ROWS
-from kwsniff.timelines.timelines import FOLLOWED, HELD, OFFSETS_OF, Noted, extract_events
+from kwsniff.timelines.timelines import BATCHES_OF, FOLLOWED, HELD, OFFSETS_OF, Noted, extract_events
 from kwsniff.timelines.waits.pending_rows import hold_back
 
-TOGETHER: Final = {"api_calls", HELD, OFFSETS_OF, DETAILS}
-"""Taken together: every latency and every partition comes with its call."""
+TOGETHER: Final = {"api_calls", HELD, OFFSETS_OF, BATCHES_OF, DETAILS}
+"""Taken together: every latency, partition and record batch comes with its call."""
 
 Columns = Mapping[str, Sequence[ColumnData]]
 """Table -> its columns from the core."""
@@ -69,7 +69,8 @@ class RowPath:
             batches[HELD], timed = hold_back(batches[HELD], calls, self._catalog)
         if calls is None or not self.follows:
             return None
-        return extract_events(calls, details, batches.get(OFFSETS_OF), self._catalog, timed)
+        partitions, records = batches.get(OFFSETS_OF), batches.get(BATCHES_OF)
+        return extract_events(calls, details, partitions, self._catalog, timed, batches=records)
 
 
 def public_rows(table: str, rows: pa.RecordBatch) -> pa.RecordBatch:
