@@ -14,7 +14,14 @@ from kwsniff.tables.arrays import Numbers, distinct, numbers, texts, valid_rows,
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.timelines.deliveries.ages import Ages
 from kwsniff.timelines.deliveries.sightings import COMMITTED, FETCHED, NUMBERS, UNKNOWN
-from kwsniff.timelines.deliveries.steps import NONE, Readings, make_steps, number_rows, read_batches
+from kwsniff.timelines.deliveries.steps import (
+    NONE,
+    Readings,
+    join_halves,
+    make_steps,
+    number_rows,
+    read_batches,
+)
 from kwsniff.timelines.memory_budget import RECORD, Room
 from kwsniff.timelines.metadata.topic_names import News
 
@@ -126,6 +133,7 @@ class Deliveries:
                     for name in _KEPT
                 }
             ]
+            join_halves(self._held[0])
         return self._held[0]
 
     def _settle(self, until: int) -> None:

@@ -5,6 +5,8 @@
     FETCHED     first offset     last offset          a Fetch of a reader; followers' are replication
     REACHED     high watermark   last stable offset   a Fetch, if it is higher than those before it
     COMMITTED   the offset       -                    a commit that the coordinator accepted
+    SENT        0                number of the last   a Produce request whose call comes later
+    ANSWERED    first offset     -                    the response to it: both together are APPENDED
 
 Rows are in the order in which their calls ended, of the same call in this order.
 """
@@ -30,7 +32,7 @@ from kwsniff.timelines.offsets import (
     roles_of_offsets,
 )
 
-APPENDED, FETCHED, REACHED, COMMITTED = 0, 1, 2, 3
+APPENDED, FETCHED, REACHED, COMMITTED, SENT, ANSWERED = 0, 1, 2, 3, 4, 5
 IN_SYNC, STABLE = 1, 2
 """Flags: the response came when all in-sync replicas had the batch; the reader takes only what is stable."""
 UNKNOWN: Final = -(1 << 62)
@@ -76,18 +78,21 @@ _TIMES: Final = {"begin": "request_time", "shown": "response_time", "end": "resp
 def extract_sightings(
     calls: pa.RecordBatch, partitions: pa.RecordBatch, batches: pa.RecordBatch | None, catalog: Catalog
 ) -> pa.RecordBatch | None:
-    """`calls`: the rows of api_calls that partitions and record_batches were taken with; None without any."""
+    """`calls`: the rows of api_calls that partitions and record_batches were taken with; one at least. None
+    without sightings."""
     roles = roles_of_offsets(catalog)
     told = _Rows(partitions, calls, roles)
     found = [_reached(told), _committed(told)]
-    if batches is not None and batches.num_rows:
-        found += _batches(_Rows(batches, calls, roles), told)
+    rows = _Rows(partitions.slice(0, 0) if batches is None else batches, calls, roles)
+    found += _produced(rows, told)
+    if batches is not None:
+        found.append(_fetched(rows))
     some = [each for each in found if each.num_rows]
     if not some:
         return None
-    rows = concat_coded(some)
-    order = np.lexsort((whole_numbers(rows["kind"], 0), whole_numbers(rows[PLACE], 0)))
-    return take_rows(rows, order) if len(some) > 1 else rows
+    both = concat_coded(some)
+    order = np.lexsort((whole_numbers(both["kind"], 0), whole_numbers(both[PLACE], 0)))
+    return take_rows(both, order)
 
 
 class _Rows:
@@ -99,7 +104,9 @@ class _Rows:
         ids = whole_numbers(calls["call_id"], null=-1)
         self.places, known = find_places(ids, whole_numbers(rows["call_id"], null=-2))
         named = valid_rows(rows["topic"]) | valid_rows(rows["topic_id"])
-        self.known = known & named & valid_rows(rows["partition"])
+        self.named = named & valid_rows(rows["partition"])
+        self.known = known & self.named
+        self.places = np.where(known, self.places, calls.num_rows - 1)
 
     def column(self, name: str, null: int = -1) -> Numbers:
         """Numbers of the rows."""
@@ -181,42 +188,59 @@ def _committed(told: _Rows) -> pa.RecordBatch:
     return told.sightings(chosen & valid_rows(told.rows["group_id"]), COMMITTED, {"base": offset})
 
 
-def _batches(batches: _Rows, told: _Rows) -> list[pa.RecordBatch]:
-    base, last = batches.column("base_offset"), batches.column("last_offset")
+def _has_offsets(batches: _Rows) -> Bits:
+    """Rows of format 2 that are not control batches."""
+    if not batches.rows.num_rows:
+        return np.zeros(0, np.bool_)
     control = whole_numbers(batches.rows["control"].cast(pa.int8()), null=0) != 0
-    known = batches.known & ~control & valid_rows(batches.rows["last_offset"]) & (last >= base)
-    values = {name: batches.column(name, UNKNOWN) for name in _OF_BATCHES}
-    produced = known & (batches.roles == PRODUCES)
-    found = []
-    if produced.any():
-        first = _first_offsets(batches, told, produced)
-        flags = np.where(batches.of_calls("acks") == _ALL_IN_SYNC, IN_SYNC, 0)
-        own = {"base": first, "last": first + last - base, "flags": flags, **values}
-        found.append(batches.sightings(produced & (first >= 0), APPENDED, own))
-    fetched = known & (batches.roles == FETCHES)
-    if fetched.any():
-        fetched &= ~are_replicas(batches.calls)[batches.places]
-        flags = np.where(batches.of_calls("isolation_level") == _READ_COMMITTED, STABLE, 0)
-        found.append(
-            batches.sightings(fetched, FETCHED, {"base": base, "last": last, "flags": flags, **values})
-        )
+    found: Bits = ~control & (batches.column("last_offset") >= batches.column("base_offset"))
     return found
 
 
-def _first_offsets(batches: _Rows, told: _Rows, produced: Bits) -> Numbers:
-    """Where brokers say that they appended each batch; -1: they do not, or several came for a partition."""
-    words: dict[str, int] = {}
-    rows, asked = told.in_order(told.known & (told.roles == PRODUCES)), batches.in_order(produced)
-    found = np.full(len(asked), -1, np.int64)
-    own = [np.ascontiguousarray(each[rows], np.int64) for each in _keys(told, words)]
-    wanted = [np.ascontiguousarray(each[asked], np.int64) for each in _keys(batches, words)]
-    find_partitions(*own, *wanted, found)
-    base = np.where(told.column("error_code") == 0, told.column("base_offset"), -1)
-    base = np.where(told.column("batch_count") == 1, base, -1)
+def _values(batches: _Rows) -> dict[str, Numbers]:
+    return {name: batches.column(name, UNKNOWN) for name in _OF_BATCHES}
+
+
+def _fetched(batches: _Rows) -> pa.RecordBatch:
+    fetched = batches.known & (batches.roles == FETCHES) & _has_offsets(batches)
+    fetched &= ~are_replicas(batches.calls)[batches.places]
+    flags = np.where(batches.of_calls("isolation_level") == _READ_COMMITTED, STABLE, 0)
+    own = {"base": batches.column("base_offset"), "last": batches.column("last_offset"), "flags": flags}
+    return batches.sightings(fetched, FETCHED, own | _values(batches))
+
+
+def _produced(batches: _Rows, told: _Rows) -> list[pa.RecordBatch]:
+    """What Produce appended; and requests whose response comes later, and responses to earlier ones."""
+    answered = told.known & (told.roles == PRODUCES) & (told.column("error_code") == 0)
+    answered &= (told.column("base_offset") >= 0) & (told.column("batch_count") == 1)
+    base = told.column("base_offset")
+    flags = np.where(told.of_calls("acks") == _ALL_IN_SYNC, IN_SYNC, 0)
     first = np.full(batches.rows.num_rows, -1, np.int64)
-    first[asked[found >= 0]] = base[rows[found[found >= 0]]]
-    return first
+    found = []
+    if len(first):
+        sent = batches.named & (batches.roles == PRODUCES) & _has_offsets(batches)
+        rows, asked = told.in_order(answered), batches.in_order(sent & batches.known)
+        at = _match(told, rows, batches, asked)
+        first[asked[at >= 0]] = base[rows[at[at >= 0]]]
+        answered[rows[at[at >= 0]]] = False
+        numbered = batches.column("last_offset") - batches.column("base_offset")
+        own = {"base": first, "last": first + numbered, **_values(batches)}
+        own["flags"] = np.where(batches.of_calls("acks") == _ALL_IN_SYNC, IN_SYNC, 0)
+        found.append(batches.sightings(first >= 0, APPENDED, own))
+        found.append(batches.sightings(sent & ~batches.known, SENT, own | {"last": numbered}))
+    found.append(told.sightings(answered, ANSWERED, {"base": base, "flags": flags}))
+    return found
 
 
-def _keys(each: _Rows, words: dict[str, int]) -> tuple[Numbers, Numbers, Numbers]:
-    return each.places, each.topics(words), each.column("partition")
+def _match(told: _Rows, rows: Numbers, batches: _Rows, asked: Numbers) -> Numbers:
+    """For each asked batch the place in `rows` of what the response says of its partition; -1 without one."""
+    words: dict[str, int] = {}
+    found = np.full(len(asked), -1, np.int64)
+    calls, topics, partitions, *wanted = (
+        np.ascontiguousarray(column[those], np.int64)
+        for each, those in ((told, rows), (batches, asked))
+        for column in (each.places, each.topics(words), each.column("partition"))
+    )
+    asked_calls, asked_topics, asked_partitions = wanted
+    find_partitions(calls, topics, partitions, asked_calls, asked_topics, asked_partitions, found)
+    return found

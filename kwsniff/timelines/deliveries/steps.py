@@ -15,11 +15,13 @@ import numpy as np
 
 from kwsniff.tables.arrays import Numbers, distinct
 from kwsniff.timelines.deliveries.sightings import (
+    ANSWERED,
     APPENDED,
     COMMITTED,
     FETCHED,
     IN_SYNC,
     REACHED,
+    SENT,
     STABLE,
     UNKNOWN,
 )
@@ -41,6 +43,23 @@ class Readings:
     fetched: Numbers
     group: Numbers
     """Number of the reader's group."""
+
+
+def join_halves(told: dict[str, Numbers]) -> None:
+    """Makes responses to Produce whose requests came before them what they are together."""
+    answers, requests = (np.flatnonzero(told["kind"] == kind) for kind in (ANSWERED, SENT))
+    if not len(answers) or not len(requests):
+        return
+    both = np.concatenate([requests, answers])
+    keys = number_rows(told["call_id"][both], told["slot"][both])
+    request = np.full(int(keys.max()) + 1, NONE)
+    request[keys[: len(requests)]] = requests
+    found = request[keys[len(requests) :]]
+    answers, found = answers[found >= 0], found[found >= 0]
+    for name in ("record_count", "first_timestamp", "max_timestamp"):
+        told[name][answers] = told[name][found]
+    told["last"][answers] = told["base"][answers] + told["last"][found]
+    told["kind"][answers] = APPENDED
 
 
 def read_batches(told: Columns, group_of: Numbers) -> Readings:
