@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from kwsniff.core.columns.passes import find_partitions, find_rises
 from kwsniff.layout.catalog import Catalog
-from kwsniff.tables.arrays import Bits, Numbers, numbers, valid_rows, whole_numbers
+from kwsniff.tables.arrays import Bits, Numbers, numbers, set_bits, valid_rows, whole_numbers
 from kwsniff.tables.compute import filter_rows, take_rows
 from kwsniff.tables.merged_rows import concat_coded
 from kwsniff.timelines.committed_lag import number_keys
@@ -192,7 +192,7 @@ def _has_offsets(batches: _Rows) -> Bits:
     """Rows of format 2 that are not control batches."""
     if not batches.rows.num_rows:
         return np.zeros(0, np.bool_)
-    control = whole_numbers(batches.rows["control"].cast(pa.int8()), null=0) != 0
+    control = set_bits(batches.rows["control"])
     found: Bits = ~control & (batches.column("last_offset") >= batches.column("base_offset"))
     return found
 
