@@ -94,11 +94,10 @@ COMMITS = TableSchema(
             name="lag_ns",
             type="int64",
             unit="nanoseconds",
-            doc="Lag of the group in time: age of the first record beyond the commit when it was sent; 0 "
-            "without one. The record's time is by the clock of its producer. Of a commit inside a batch: the "
-            "age of the batch's first record, which is the most it can be.",
-            source="time - first_timestamp of the batch with committed_offset, produced or fetched before",
-            null="as lag or time, no such batch was seen before, or its time is later: clocks differ",
+            doc="Lag of the group in time: age of the first record beyond the commit, at most; 0 if there is "
+            "none.",
+            source="time - first_timestamp of the batch with committed_offset, seen before",
+            null="as lag, no such batch was seen, or its time is later: clocks differ",
         ),
     ),
 )

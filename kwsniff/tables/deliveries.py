@@ -25,10 +25,8 @@ def _part(name: str, doc: str, null: str) -> Column:
 DELIVERIES = TableSchema(
     name="deliveries",
     row="one record batch as a broker appended it, and one reader that fetched it",
-    doc="A reader is a group, or a client without one; a batch that nobody fetched has one row. Fetches of "
-    "followers are replication. Control batches and message sets (formats 0 and 1) have no rows. "
-    "[Where a record's time goes](../deliveries.md) explains the steps and their parts. Batches wait for "
-    "their readers in a part of the memory limit; the oldest ones become rows when it is full.",
+    doc="[Where a record's time goes](../deliveries.md) explains the steps. A reader is a group, or a client "
+    "without one; a batch without a reader has one row. Control batches and message sets have none.",
     columns=(
         replace(TOPIC, null="no message in the capture has the name of the topic's id"),
         replace(TOPIC_ID, null="messages have the topic's name only"),
@@ -55,19 +53,17 @@ DELIVERIES = TableSchema(
         replace(
             GROUP_ID,
             doc="The reader's group.",
-            source="the only group for which the client commits offsets, of this partition if there are "
-            "several",
-            null="as fetched_time, or the reader commits for no group or for several",
+            source="commits of the client",
+            null="no reader, or it commits for no group or for several",
         ),
         replace(
             CLIENT_ID,
-            doc="The reader's client id; of a group, the first member that fetched the batch.",
-            null="as fetched_time, or it has none",
+            doc="The reader's client id; of a group, the first to fetch the batch.",
+            null="no reader, or it has none",
         ),
         _time(
             "record_time",
-            "Latest time of a record in the batch, by the clock of the producer. As fetched: by that of "
-            "the broker if the topic has LogAppendTime.",
+            "Latest time of a record in the batch.",
             "not in the batch",
             "max_timestamp of the batch",
         ),
@@ -78,26 +74,25 @@ DELIVERIES = TableSchema(
             "packet time",
             statistics=True,
         ),
-        _time("acknowledged_time", "When all of the response to it was there.", _NOT_PRODUCED, "packet time"),
+        _time("acknowledged_time", "When the producer had the response.", _NOT_PRODUCED, "packet time"),
         _time(
             "visible_time",
-            "The first response that shows the batch below the high watermark: a Fetch, or the "
-            "acknowledgement with acks=all. For a reader with read_committed: a Fetch with the batch below "
-            "the last stable offset.",
+            "The first response that shows the batch below the high watermark; for a reader with "
+            "read_committed, below the last stable offset.",
             "no response shows it, or as produced_time",
             "first byte of the response",
         ),
         _time(
             "fetched_time",
-            "When all of the first Fetch response was there that gives the batch to the reader.",
+            "When the reader had the first Fetch response with the batch.",
             _NO_READER,
             "packet time",
             statistics=True,
         ),
         _time(
             "committed_time",
-            "The first byte of the first accepted commit of the group beyond the batch.",
-            "no such commit after the fetch, or no group",
+            "The first byte of the group's first commit beyond the batch.",
+            "none after the fetch, or no group",
             "time of the row in commits",
         ),
         _call("produced_call_id", "The Produce.", "as produced_time"),
@@ -106,38 +101,34 @@ DELIVERIES = TableSchema(
         _call("committed_call_id", "The commit.", "as committed_time"),
         _part(
             "total_ns",
-            "From record_time to committed_time, or to fetched_time without a commit. Begins with "
-            "produced_time if record_time is later, because clocks differ, or null. Where produced_time is "
-            "known, the six parts add up to it.",
-            "as fetched_time, or neither record_time nor produced_time is known and earlier",
+            "From record_time to committed_time, or to fetched_time without one. The six parts add up to it "
+            "where produced_time is known.",
+            "no reader, or no earlier time",
         ),
         _part(
             "before_wire_ns",
-            "In the producer: from record_time to produced_time (linger.ms, batching, waiting for other "
-            "requests).",
+            "In the producer: from record_time to produced_time.",
             "one of them is null, or record_time is later: clocks differ",
         ),
         _part(
             "produce_ns",
-            "The Produce: from produced_time to acknowledged_time, or to what a reader saw before that.",
+            "From produced_time to acknowledged_time.",
             "as produced_time",
         ),
         _part(
             "replication_ns",
-            "From then to visible_time; 0 with acks=all, which has it in produce_ns.",
-            "as visible_time, or nothing but the reader's own Fetch shows it: fetch_wait_ns has both",
+            "From then to visible_time.",
+            "as visible_time, or only the reader's own Fetch shows it",
         ),
         _part(
             "fetch_wait_ns",
-            "From then to the first byte of the Fetch response: the reader asked late, or the broker held "
-            "the response for fetch.min.bytes.",
+            "From then to the first byte of the Fetch response.",
             "as fetched_time or produced_time",
         ),
         _part("fetch_ns", "The Fetch response: from its first byte to fetched_time.", _NO_READER),
         _part(
             "processing_ns",
-            "From fetched_time to committed_time: records wait in the reader, are processed, and are "
-            "committed.",
+            "From fetched_time to committed_time.",
             "as committed_time",
         ),
     ),

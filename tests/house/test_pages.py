@@ -171,7 +171,7 @@ def test_the_pages_stay_short() -> None:
     ]
     assert sum(len(printed.sub("", text).split()) for text in written) < 23_000
     guide = [*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
-    assert sum(len(printed.sub("", TEXTS[path]).split()) for path in guide) < 39_700
+    assert sum(len(printed.sub("", TEXTS[path]).split()) for path in guide) < 40_800
     assert len(TEXTS[ROOT / "CHANGELOG.md"].split()) < 1_200
 
 

@@ -171,10 +171,12 @@ class Deliveries:
         words = [self._words_of(word, ids) for word, _ in places]
         listed = [client_id for _, client_id in self._clients]
         columns = {
-            "topic": _coded([name for name, _ in words], shown),
-            "topic_id": _coded([topic_id for _, topic_id in words], shown),
-            "group_id": _coded([*self._groups], rows.group),
-            "client_id": _coded(listed, np.where(rows.fetched >= 0, told["client"][rows.fetched], _NO_TEXT)),
+            "topic": _encode_words([name for name, _ in words], shown),
+            "topic_id": _encode_words([topic_id for _, topic_id in words], shown),
+            "group_id": _encode_words([*self._groups], rows.group),
+            "client_id": _encode_words(
+                listed, np.where(rows.fetched >= 0, told["client"][rows.fetched], _NO_TEXT)
+            ),
         }
         for field in self._schema:
             if field.name not in columns:
@@ -291,7 +293,7 @@ def _only(keys: Numbers, values: Numbers, number: int) -> Numbers:
     return found
 
 
-def _coded(words: Sequence[str | None], codes: Numbers) -> pa.DictionaryArray:
+def _encode_words(words: Sequence[str | None], codes: Numbers) -> pa.DictionaryArray:
     """Texts of rows; null where there is no code, or the word is None."""
     known = np.array([word is not None for word in words] or [False], np.bool_)
     valid = (codes >= 0) & known[np.maximum(codes, 0)]

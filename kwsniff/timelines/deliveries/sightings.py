@@ -82,11 +82,11 @@ def extract_sightings(
     without sightings."""
     roles = roles_of_offsets(catalog)
     told = _Rows(partitions, calls, roles)
-    found = [_reached(told), _committed(told)]
+    found = [_find_watermarks(told), _find_commits(told)]
     rows = _Rows(partitions.slice(0, 0) if batches is None else batches, calls, roles)
-    found += _produced(rows, told)
+    found += _find_produces(rows, told)
     if batches is not None:
-        found.append(_fetched(rows))
+        found.append(_find_fetches(rows))
     some = [each for each in found if each.num_rows]
     if not some:
         return None
@@ -167,7 +167,7 @@ def _as_told(column: pa.Array, type_: pa.DataType) -> pa.Array:
     return pa.DictionaryArray.from_arrays(numbers(pa.int32(), codes, valid), column.dictionary, safe=False)
 
 
-def _reached(told: _Rows) -> pa.RecordBatch:
+def _find_watermarks(told: _Rows) -> pa.RecordBatch:
     high, stable = told.column("high_watermark"), told.column("last_stable_offset")
     chosen = (told.roles == FETCHES) & (high >= 0) & told.known
     rows = told.in_order(chosen)
@@ -182,7 +182,7 @@ def _reached(told: _Rows) -> pa.RecordBatch:
     return told.sightings(chosen, REACHED, {"base": high, "last": stable})
 
 
-def _committed(told: _Rows) -> pa.RecordBatch:
+def _find_commits(told: _Rows) -> pa.RecordBatch:
     offset = told.column("requested_offset")
     chosen = (told.roles == COMMITS) & (told.column("error_code") == 0) & (offset >= 0) & told.known
     return told.sightings(chosen & valid_rows(told.rows["group_id"]), COMMITTED, {"base": offset})
@@ -201,7 +201,7 @@ def _values(batches: _Rows) -> dict[str, Numbers]:
     return {name: batches.column(name, UNKNOWN) for name in _OF_BATCHES}
 
 
-def _fetched(batches: _Rows) -> pa.RecordBatch:
+def _find_fetches(batches: _Rows) -> pa.RecordBatch:
     fetched = batches.known & (batches.roles == FETCHES) & _has_offsets(batches)
     fetched &= ~are_replicas(batches.calls)[batches.places]
     flags = np.where(batches.of_calls("isolation_level") == _READ_COMMITTED, STABLE, 0)
@@ -209,7 +209,7 @@ def _fetched(batches: _Rows) -> pa.RecordBatch:
     return batches.sightings(fetched, FETCHED, own | _values(batches))
 
 
-def _produced(batches: _Rows, told: _Rows) -> list[pa.RecordBatch]:
+def _find_produces(batches: _Rows, told: _Rows) -> list[pa.RecordBatch]:
     """What Produce appended; and requests whose response comes later, and responses to earlier ones."""
     answered = told.known & (told.roles == PRODUCES) & (told.column("error_code") == 0)
     answered &= (told.column("base_offset") >= 0) & (told.column("batch_count") == 1)

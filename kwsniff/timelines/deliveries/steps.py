@@ -91,22 +91,22 @@ def read_batches(told: Columns, group_of: Numbers) -> Readings:
 def make_steps(told: Columns, rows: Readings) -> dict[str, Numbers]:
     """Times (UNKNOWN without one), call ids (NONE) and parts (NONE) of each row, by column."""
     visible, seen_by = _visible(told, rows)
-    committed, commit = _committed(told, rows)
+    committed, commit = _find_commits(told, rows)
     times = {
         "record_time": told["max_timestamp"][rows.batch],
-        "produced_time": _of(told["begin"], rows.produced),
-        "acknowledged_time": _of(told["end"], rows.produced),
+        "produced_time": _pick(told["begin"], rows.produced),
+        "acknowledged_time": _pick(told["end"], rows.produced),
         "visible_time": visible,
-        "fetched_time": _of(told["end"], rows.fetched),
+        "fetched_time": _pick(told["end"], rows.fetched),
         "committed_time": committed,
     }
     calls = {
-        "produced_call_id": _of(told["call_id"], rows.produced, NONE),
+        "produced_call_id": _pick(told["call_id"], rows.produced, NONE),
         "visible_call_id": seen_by,
-        "fetched_call_id": _of(told["call_id"], rows.fetched, NONE),
-        "committed_call_id": _of(told["call_id"], commit, NONE),
+        "fetched_call_id": _pick(told["call_id"], rows.fetched, NONE),
+        "committed_call_id": _pick(told["call_id"], commit, NONE),
     }
-    shown = _of(told["shown"], rows.fetched)
+    shown = _pick(told["shown"], rows.fetched)
     by_others = np.where(seen_by == calls["fetched_call_id"], UNKNOWN, visible)
     return times | calls | _parts(times, shown, by_others)
 
@@ -125,7 +125,7 @@ def _parts(times: Columns, shown: Numbers, visible: Numbers) -> dict[str, Number
     ready = np.where(seen == UNKNOWN, after, seen)
     return {
         "total_ns": np.where(consistent, _between(begin, last), NONE),
-        "before_wire_ns": _held(wire),
+        "before_wire_ns": _to_ns(wire),
         "produce_ns": _between(sent, told),
         "replication_ns": np.where(sent == UNKNOWN, NONE, _between(after, seen)),
         "fetch_wait_ns": np.where(sent == UNKNOWN, NONE, _between(ready, shown)),
@@ -141,10 +141,10 @@ def _sooner(one: Numbers, other: Numbers) -> Numbers:
 
 
 def _between(begin: Numbers, end: Numbers) -> Numbers:
-    return np.where((begin == UNKNOWN) | (end == UNKNOWN), NONE, _held(end - begin))
+    return np.where((begin == UNKNOWN) | (end == UNKNOWN), NONE, _to_ns(end - begin))
 
 
-def _held(took: Numbers) -> Numbers:
+def _to_ns(took: Numbers) -> Numbers:
     """Microseconds as nanoseconds; NONE for those of clocks that differ."""
     fits = (took >= 0) & (took < _LONGEST)
     return np.where(fits, np.where(fits, took, 0) * 1000, NONE)
@@ -160,18 +160,18 @@ def _visible(told: Columns, rows: Readings) -> tuple[Numbers, Numbers]:
         if those.any():
             found = find_beyond(told["slot"][reached], told[column][reached], slots[those], last[those])
             place[those] = np.where(found >= 0, reached[found], NONE) if len(reached) else NONE
-    time, call = _of(told["shown"], place), _of(told["call_id"], place, NONE)
-    own = _of(told["shown"], rows.produced)
+    time, call = _pick(told["shown"], place), _pick(told["call_id"], place, NONE)
+    own = _pick(told["shown"], rows.produced)
     in_sync = (rows.produced >= 0) & ((told["flags"][rows.produced] & IN_SYNC) != 0) & ~strict
     better = in_sync & (own != UNKNOWN) & ((time == UNKNOWN) | (own < time))
     time = np.where(better, own, time)
-    call = np.where(better, _of(told["call_id"], rows.produced, NONE), call)
-    sent = _of(told["begin"], rows.produced)
+    call = np.where(better, _pick(told["call_id"], rows.produced, NONE), call)
+    sent = _pick(told["begin"], rows.produced)
     fits = (sent != UNKNOWN) & (time >= sent)
     return np.where(fits, time, UNKNOWN), np.where(fits, call, NONE)
 
 
-def _committed(told: Columns, rows: Readings) -> tuple[Numbers, Numbers]:
+def _find_commits(told: Columns, rows: Readings) -> tuple[Numbers, Numbers]:
     """The group's first commit beyond a batch, and its sighting."""
     commits = np.flatnonzero(told["kind"] == COMMITTED)
     place = np.full(len(rows.batch), NONE)
@@ -184,9 +184,9 @@ def _committed(told: Columns, rows: Readings) -> tuple[Numbers, Numbers]:
             keys[: len(commits)], told["base"][commits], keys[len(commits) :], told["last"][rows.batch[asked]]
         )
         place[asked] = np.where(found >= 0, commits[found], NONE)
-    time = _of(told["begin"], place)
-    place = np.where(time >= np.maximum(_of(told["end"], rows.fetched), UNKNOWN + 1), place, NONE)
-    return _of(told["begin"], place), place
+    time = _pick(told["begin"], place)
+    place = np.where(time >= np.maximum(_pick(told["end"], rows.fetched), UNKNOWN + 1), place, NONE)
+    return _pick(told["begin"], place), place
 
 
 def find_beyond(slots: Numbers, offsets: Numbers, asked: Numbers, lasts: Numbers) -> Numbers:
@@ -230,7 +230,7 @@ def _first_places(keys: Numbers) -> Numbers:
     return first
 
 
-def _of(column: Numbers, places: Numbers, none: int = UNKNOWN) -> Numbers:
+def _pick(column: Numbers, places: Numbers, none: int = UNKNOWN) -> Numbers:
     """The values at these places; `none` where there is no place."""
     if not len(column):
         return np.full(len(places), none)
