@@ -109,6 +109,11 @@ class Tables(ABC):
         return self.table("commits")
 
     @property
+    def deliveries(self) -> pa.Table:
+        """One row per record batch and reader: when it was produced, fetched, committed."""
+        return self.table("deliveries")
+
+    @property
     def transactions(self) -> pa.Table:
         """One row per transaction."""
         return self.table("transactions")

@@ -17,6 +17,7 @@ from pyarrow import ipc
 from kwsniff.spark.storage import Place
 from kwsniff.tables.arrays import Numbers, numbers, whole_numbers
 from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.timelines.deliveries.sightings import SIGHTINGS
 from kwsniff.timelines.details import BYTES, PLACE
 from kwsniff.timelines.offsets import OFFSETS
 from kwsniff.timelines.timelines import COLUMNS, Noted
@@ -28,7 +29,7 @@ _TEXTS = (pa.string(), pa.binary())
 _IDS_PER_PACKET = 1000
 _ONE_OF_MANY = 1 << 62  # call ids from here on: 2^24 for each packet
 _NO_FRAME = -1
-CALLS, OFFSETS_NOTED, TIMED_ROWS = ".calls", ".offsets", ".timed"
+CALLS, OFFSETS_NOTED, TIMED_ROWS, SIGHTED = ".calls", ".offsets", ".timed", ".sighted"
 """What files of notes end with."""
 
 
@@ -150,7 +151,7 @@ class Notes:
 
     def add(self, batch: pa.RecordBatch, noted: Noted) -> None:
         """Rows of api_calls in the order in which the bucket gave them, and the notes of them."""
-        part, offsets, timed = noted
+        part, offsets, timed, sightings = noted
         if self._silent_since is None:
             positions = np.maximum(self._ends(batch), self._latest)
         else:
@@ -165,6 +166,8 @@ class Notes:
             self._write(OFFSETS_NOTED, offsets, positions, OFFSETS)
         if timed is not None:
             self._write(TIMED_ROWS, timed, positions, TIMED)
+        if sightings is not None:
+            self._write(SIGHTED, sightings, positions, SIGHTINGS)
 
     def close(self) -> list[str]:
         """The complete files, by their names in the folder."""

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
-from kwsniff.spark.events import CALLS, NO_CALLS, NO_TIMED, OFFSETS_NOTED, TIMED_ROWS
+from kwsniff.spark.events import CALLS, NO_CALLS, NO_TIMED, OFFSETS_NOTED, SIGHTED, TIMED_ROWS
 from kwsniff.spark.storage import Place
 from kwsniff.tables.arrays import Numbers, whole_numbers
 from kwsniff.tables.compute import take_rows
+from kwsniff.timelines.deliveries.sightings import NO_SIGHTINGS
 from kwsniff.timelines.details import PLACE
 from kwsniff.timelines.offsets import NO_OFFSETS
 from kwsniff.timelines.timelines import Noted
@@ -56,14 +57,15 @@ def merge_events(folder: Place, paths: Sequence[str], first: int = 0, last: int 
         while heads := [head for head in heads if head.is_open]:
             # Up to here nothing that is not read yet can come in between.
             until = min(head.last for head in heads)
-            parts: dict[str, list[_Run]] = {CALLS: [], OFFSETS_NOTED: [], TIMED_ROWS: []}
+            parts: dict[str, list[_Run]] = {CALLS: [], OFFSETS_NOTED: [], TIMED_ROWS: [], SIGHTED: []}
             for head in heads:
                 parts[head.kind] += head.take_until(until)
-            calls, offsets, timed = parts.values()
+            calls, offsets, timed, sighted = parts.values()
             yield Noted(
                 _in_order(calls, NO_CALLS),
                 _in_order(offsets, NO_OFFSETS),
                 _in_order(timed, NO_TIMED) if timed else None,
+                _in_order(sighted, NO_SIGHTINGS) if sighted else None,
             )
 
 

@@ -42,6 +42,7 @@ DATED: Final["Mapping[str, tuple[str, ...]]"] = {
     "groups": ("begin_time", "end_time"),
     "transactions": ("begin_time", "end_time"),
     "commits": ("time",),
+    "deliveries": ("produced_time", "fetched_time"),
     "members": ("joined_time", "last_time", "left_time"),
     "brokers": ("first_time",),
     "leaders": ("first_time",),

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.spark.decode import Work
-from kwsniff.spark.events import OFFSETS_NOTED
+from kwsniff.spark.events import CALLS, OFFSETS_NOTED, TIMED_ROWS
 from kwsniff.spark.jobs import Items
 from kwsniff.spark.merged_events import merge_events
 from kwsniff.spark.parts import Part, PartWriter
@@ -62,7 +62,8 @@ class Common(NamedTuple):
 
     def find_files(self, own: Range) -> list[str]:
         """The files that a range needs; without waits, only those of offsets."""
-        return [path for path in self.paths if own.waits or path.endswith(OFFSETS_NOTED)]
+        kinds = (CALLS, OFFSETS_NOTED, TIMED_ROWS) if own.waits else (OFFSETS_NOTED,)
+        return [path for path in self.paths if path.endswith(kinds)]
 
     def without(self) -> Twins:
         """Those that are left out."""
@@ -100,7 +101,7 @@ def survey_range(number: int, *, work: Work, ranges: Items, common: Items) -> Su
     events = np.zeros(work.spans.number, np.int64)
     clocks = np.full(work.spans.number, NO_TIME, np.int64)
     for notes in merge_events(work.scratch, told.find_files(own), own.first, own.last):
-        calls, offsets, timed = without_twins(notes, twins)
+        calls, offsets, timed, _ = without_twins(notes, twins)
         part = NO_OFFSETS if offsets is None else offsets
         if part.num_rows:
             wanted.update(commits.note(part))
@@ -189,7 +190,7 @@ class _Follower:
         places = [int(rows[PLACE][-1].as_py()) for rows in notes if rows is not None and rows.num_rows]
         self._copies.go_on(max(places))
         news = self._news_until(max(places))
-        calls, offsets, timed = without_twins(notes, self._twins)
+        calls, offsets, timed, _ = without_twins(notes, self._twins)
         told = NO_OFFSETS if offsets is None else offsets
         # In front the news alone: what comes later has to know the names.
         if news or (told.num_rows and is_own):

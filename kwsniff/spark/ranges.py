@@ -19,8 +19,9 @@ import pyarrow as pa
 
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.spark.client_rows import read_sources
+from kwsniff.spark.commit_ages import age_part
 from kwsniff.spark.decode import Work
-from kwsniff.spark.events import CALLS, Spans
+from kwsniff.spark.events import CALLS, SIGHTED, Spans
 from kwsniff.spark.events import OFFSETS_NOTED as OFFSETS
 from kwsniff.spark.events import TIMED_ROWS as TIMED
 from kwsniff.spark.jobs import Items, run_tasks
@@ -113,12 +114,18 @@ class Following:
         news: list[News] = []
         changes: list[Change] = []
         timelines.leaders.changes = changes
-        for notes in self._merge([path for path in self._paths if path.endswith(CALLS)]):
-            news += timelines.add_calls(notes.calls)
+        for notes in self._merge([path for path in self._paths if path.endswith((CALLS, SIGHTED))]):
+            named = timelines.add_calls(notes.calls)
+            timelines.deliveries.add(notes.sightings, named)
+            news += named
             yield from timelines.take(_ROWS)
         own = self._from_where(ranges, surveyed, rows[TIMED], news)
         done = self._run(follow_range, own, news, changes)
-        self.parts = [part for each in done for part in each.parts]
+        self.parts = [
+            age_part(part, timelines.deliveries, self._work.staging) if part.table == "commits" else part
+            for each in done
+            for part in each.parts
+        ]
         check_parts(self._work.staging, self.parts)
         self.figures = [each.figures for each in done]
         timelines.leave_out(sum(each.left_out for each in done))

@@ -66,7 +66,16 @@ def valid_rows(array: pa.Array) -> Bits:
     mask = array.buffers()[0] if len(array) else None
     if mask is None:
         return np.ones(len(array), np.bool_)
-    memory = np.unpackbits(np.frombuffer(mask, np.uint8), bitorder="little")
+    return _unpack(mask, array)
+
+
+def set_bits(array: pa.BooleanArray) -> Bits:
+    """The values of a boolean array without nulls."""
+    return _unpack(array.buffers()[1], array) if len(array) else np.zeros(0, np.bool_)
+
+
+def _unpack(bitmap: pa.Buffer, array: pa.Array) -> Bits:
+    memory = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little")
     return memory[array.offset : array.offset + len(array)].view(np.bool_)
 
 

@@ -90,5 +90,14 @@ COMMITS = TableSchema(
             null="as high_watermark, or the commit is beyond it: the group's reads were not captured",
             statistics=True,
         ),
+        Column(
+            name="lag_ns",
+            type="int64",
+            unit="nanoseconds",
+            doc="Lag of the group in time: age of the first record beyond the commit, at most; 0 if there is "
+            "none.",
+            source="time - first_timestamp of the batch with committed_offset, seen before",
+            null="as lag, no such batch was seen, or its time is later: clocks differ",
+        ),
     ),
 )

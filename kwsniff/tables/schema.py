@@ -14,6 +14,7 @@ from kwsniff.tables.cluster import API_RANGES, BROKERS, LEADERS
 from kwsniff.tables.column import RUN, Column, TableSchema
 from kwsniff.tables.columns import RUN_ID
 from kwsniff.tables.commits import COMMITS
+from kwsniff.tables.deliveries import DELIVERIES
 from kwsniff.tables.error_codes import ERROR_CODES
 from kwsniff.tables.findings import FINDING_CALLS, FINDINGS
 from kwsniff.tables.groups import GROUPS, TRANSACTIONS
@@ -44,6 +45,7 @@ TABLES: Final = {
         MEMBERS,
         TRANSACTIONS,
         COMMITS,
+        DELIVERIES,
         BROKERS,
         LEADERS,
         API_RANGES,

@@ -193,6 +193,7 @@ class Commits:
             "high_watermark_age_ns": numbers(pa.int64(), age, timed),
             "high_watermark_call_id": numbers(pa.int64(), best.call_id, known),
             "lag": numbers(pa.int64(), best.offset - committed, best.offset >= committed),
+            "lag_ns": pa.nulls(len(committed), pa.int64()),  # from the batches of deliveries
         }
         return pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
 
@@ -239,7 +240,7 @@ class _Told:
             by_id = whole_numbers(ids.indices, null=0).astype(np.int64) + len(names.dictionary)
             code = np.where(valid_rows(ids), by_id, code)
         partitions = whole_numbers(offsets["partition"], null=0).astype(np.int64) & _PARTITION
-        self._own, slots = _number(same[code] << 32 | partitions)
+        self._own, slots = number_keys(same[code] << 32 | partitions)
         used, which = np.unique(slots[commits], return_inverse=True)
         self.which: Numbers = which
         self.places = [self._place(key) for key in self._own[used].tolist()]
@@ -278,7 +279,7 @@ class _Told:
         return slot if slot < len(self._own) and self._own[slot] == key else -1
 
 
-def _number(keys: Numbers) -> tuple[Numbers, Numbers]:
+def number_keys(keys: Numbers) -> tuple[Numbers, Numbers]:
     """The distinct keys, sorted, and the index of each row's key."""
     words, partitions = keys >> 32, keys & _PARTITION
     wide = int(partitions.max(initial=0)) + 1

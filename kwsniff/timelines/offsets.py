@@ -43,28 +43,28 @@ _OWN: Final = (
     "api_key", "partition", "broker_port", "time",
 )  # fmt: skip
 _TOLD: Final = ("committed", "reached", "base", "fetched")
-_COMMITS, _LISTS, _PRODUCES, _FETCHES = 1, 2, 3, 4
+COMMITS, LISTS, PRODUCES, FETCHES = 1, 2, 3, 4
 _MOST = 0.75
 
 
 def extract_offsets(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) -> pa.RecordBatch:
     """What rows of partitions commit and tell; `calls`: the rows of their calls in api_calls."""
-    kinds = _roles(catalog)[whole_numbers(partitions["api_key"], null=-1)]
+    kinds = roles_of_offsets(catalog)[whole_numbers(partitions["api_key"], null=-1)]
     roles = np.where(whole_numbers(partitions["error_code"], null=-1) == 0, kinds, 0)
     offset = whole_numbers(partitions["requested_offset"], null=-1)
-    committed = np.where((roles == _COMMITS) & valid_rows(partitions["group_id"]), offset, -1)
+    committed = np.where((roles == COMMITS) & valid_rows(partitions["group_id"]), offset, -1)
     reached = whole_numbers(partitions["high_watermark"], null=-1)
     base, count = (whole_numbers(partitions[name], null=-1) for name in ("base_offset", "record_count"))
     # A message set without a count has at least one record.
-    produced = (roles == _PRODUCES) & (base >= 0)
+    produced = (roles == PRODUCES) & (base >= 0)
     reached = np.maximum(reached, np.where(produced, base + np.maximum(count, 1), -1))
-    reached = np.maximum(reached, np.where(roles == _LISTS, offset, -1))
-    base = np.where(produced | (roles == _FETCHES), base, -1)
+    reached = np.maximum(reached, np.where(roles == LISTS, offset, -1))
+    base = np.where(produced | (roles == FETCHES), base, -1)
     named = valid_rows(partitions["topic"]) | valid_rows(partitions["topic_id"])
     ids = whole_numbers(calls["call_id"], null=-1)
     wanted = whole_numbers(partitions["call_id"], null=-2)
-    places, known = _places(ids, wanted)
-    asks = known & (kinds == _FETCHES)
+    places, known = find_places(ids, wanted)
+    asks = known & (kinds == FETCHES)
     if asks.any():
         asks[asks] = are_replicas(calls)[places[asks]]
     # In a fetch session a request omits unchanged partitions: the records begin at the earlier requested
@@ -95,7 +95,7 @@ def extract_offsets(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: 
     return pa.RecordBatch.from_arrays([columns[name] for name in OFFSETS.names], names=OFFSETS.names)
 
 
-def _places(ids: Numbers, wanted: Numbers) -> tuple[Numbers, Bits]:
+def find_places(ids: Numbers, wanted: Numbers) -> tuple[Numbers, Bits]:
     """The index of each of `wanted` in `ids`, and whether it is there; arbitrary otherwise."""
     places = np.empty(len(wanted), np.int64)
     if follow(ids, wanted, places):  # they are in the order of their calls
@@ -113,18 +113,18 @@ def _take(times: pa.Array, places: Numbers) -> pa.Array:
 
 
 @lru_cache(maxsize=4)
-def _roles(catalog: Catalog) -> Numbers:
+def roles_of_offsets(catalog: Catalog) -> Numbers:
     """Roles of an API's partitions, by key; negative keys count from the end, as in any array."""
     roles = np.zeros(1 << 16, np.int8)
     for key, api in catalog.apis.items():
         if api.traits.offsets == COMMITTED:
-            roles[key] = _COMMITS
+            roles[key] = COMMITS
         elif api.traits.offsets == "listed":
-            roles[key] = _LISTS
+            roles[key] = LISTS
         elif api.traits.records == "produced":
-            roles[key] = _PRODUCES
+            roles[key] = PRODUCES
         elif api.traits.records == "fetched":
-            roles[key] = _FETCHES
+            roles[key] = FETCHES
     return roles
 
 

@@ -14,13 +14,14 @@ from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.build import Builder, ColumnData
+from kwsniff.tables.merged_rows import concat_coded
 from kwsniff.tables.schema import DETAILS, TABLES, coded_schema
 from kwsniff.tables.write import ROW_GROUP_ROWS
-from kwsniff.timelines.timelines import FOLLOWED, HELD, OFFSETS_OF, Noted, extract_events
+from kwsniff.timelines.timelines import BATCHES_OF, FOLLOWED, HELD, OFFSETS_OF, Noted, extract_events
 from kwsniff.timelines.waits.pending_rows import hold_back
 
-TOGETHER: Final = {"api_calls", HELD, OFFSETS_OF, DETAILS}
-"""Taken together: every latency and every partition comes with its call."""
+TOGETHER: Final = {"api_calls", HELD, OFFSETS_OF, BATCHES_OF, DETAILS}
+"""Taken together: every latency, partition and record batch comes with its call."""
 
 Columns = Mapping[str, Sequence[ColumnData]]
 """Table -> its columns from the core."""
@@ -52,6 +53,8 @@ class RowPath:
         self._holds = HELD in tables
         self.follows = any(table in tables for table in FOLLOWED)
         """Whether some of these tables come from timelines."""
+        self._early: pa.RecordBatch | None = None
+        """Record batches that came without partitions, since those that did."""
 
     def build(self, table: str, columns: Sequence[ColumnData]) -> pa.RecordBatch:
         """The rows of one table, in the coded schema."""
@@ -65,11 +68,21 @@ class RowPath:
         """Removes from `batches`, taken together, the details and the latencies that wait for proof. Returns
         the calls to follow; None without calls, or if the caller keeps no table in FOLLOWED."""
         calls, details, timed = batches.get("api_calls"), batches.pop(DETAILS, None), None
+        records = self._gather(batches.get(BATCHES_OF)) if self.follows else None
         if HELD in batches and self._holds:
             batches[HELD], timed = hold_back(batches[HELD], calls, self._catalog)
         if calls is None or not self.follows:
             return None
-        return extract_events(calls, details, batches.get(OFFSETS_OF), self._catalog, timed)
+        partitions = batches.get(OFFSETS_OF)
+        if partitions is not None and partitions.num_rows:
+            self._early = None
+        return extract_events(calls, details, partitions, self._catalog, timed, batches=records)
+
+    def _gather(self, records: pa.RecordBatch | None) -> pa.RecordBatch | None:
+        """The record batches since calls with partitions came last."""
+        both = [each for each in (self._early, records) if each is not None and each.num_rows]
+        self._early = concat_coded(both) if both else None
+        return self._early
 
 
 def public_rows(table: str, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -14,6 +14,8 @@ from kwsniff.timelines.clients import clients
 from kwsniff.timelines.clients.clients import Client, Clients
 from kwsniff.timelines.clients.produced_batches import Produced
 from kwsniff.timelines.committed_lag import Commits
+from kwsniff.timelines.deliveries.deliveries import Deliveries
+from kwsniff.timelines.deliveries.sightings import extract_sightings
 from kwsniff.timelines.details import with_details
 from kwsniff.timelines.duplicates.duplicate_connections import Twins
 from kwsniff.timelines.groups import members, rebalances
@@ -33,8 +35,8 @@ from kwsniff.timelines.waits.attribution import ProvenWaits
 from kwsniff.timelines.waits.pending_texts import HeldTexts
 
 TIMELINES = (
-    *("groups", "members", "transactions", "commits", "brokers", "leaders", "api_ranges"),
-    *("clients", "servers"),
+    *("groups", "members", "transactions", "commits", "deliveries", "brokers", "leaders"),
+    *("api_ranges", "clients", "servers"),
 )
 HELD = "latencies"
 """The table with some rows held for proof by later calls; the other columns come from the core."""
@@ -42,6 +44,8 @@ FOLLOWED = (*TIMELINES, HELD)
 """Tables made by tracking calls."""
 OFFSETS_OF = "partitions"
 """The table with offsets: the input of commits, and of proofs for waits."""
+BATCHES_OF = "record_batches"
+"""The table with batches: with offsets the input of deliveries, and of the lag of commits in time."""
 COLUMNS = tuple(
     dict.fromkeys(
         (
@@ -77,6 +81,8 @@ class Noted(NamedTuple):
     """From offsets.py; with the positions of their calls."""
     timed: pa.RecordBatch | None = None
     """From `hold_back`, likewise."""
+    sightings: pa.RecordBatch | None = None
+    """From deliveries, likewise."""
 
 
 def extract_events(
@@ -85,32 +91,40 @@ def extract_events(
     partitions: pa.RecordBatch | None,
     catalog: Catalog,
     timed: pa.RecordBatch | None = None,
+    *,
+    batches: pa.RecordBatch | None = None,
 ) -> Noted:
-    """Prepares a batch of api_calls: the bytes from the core, the partitions of these calls, and their held
-    rows of latencies."""
+    """Prepares a batch of api_calls: the bytes from the core, the partitions of these calls, their held rows
+    of latencies, and their record batches."""
     offsets = (
         extract_offsets(calls, partitions, catalog)
         if partitions is not None and partitions.num_rows
         else None
     )
-    return Noted(with_details(calls, details, relevant(calls, catalog), COLUMNS), offsets, timed)
+    sightings = None if offsets is None else extract_sightings(calls, partitions, batches, catalog)
+    noted = with_details(calls, details, relevant(calls, catalog), COLUMNS)
+    return Noted(noted, offsets, timed, sightings)
 
 
 def without_twins(notes: Noted, twins: Twins) -> Noted:
     """Without calls of duplicate connections; held rows get proofs from all."""
     if not twins:
         return notes
-    offsets = None if notes.offsets is None else twins.without(notes.offsets)
-    return Noted(twins.without(notes.calls), offsets, notes.timed)
+    offsets, sightings = (
+        None if rows is None else twins.without(rows) for rows in (notes.offsets, notes.sightings)
+    )
+    return Noted(twins.without(notes.calls), offsets, notes.timed, sightings)
 
 
 def sources_of(tables: Container[str]) -> set[str]:
     """Tables of the core that are the input of those in FOLLOWED among `tables`."""
     wanted = [table for table in FOLLOWED if table in tables]
-    offsets = (OFFSETS_OF,) if {"commits", HELD} & {*wanted} else ()
+    offsets = (OFFSETS_OF,) if {"commits", "deliveries", HELD} & {*wanted} else ()
+    batches = (BATCHES_OF,) if {"commits", "deliveries"} & {*wanted} else ()
     of_clients = clients.SOURCES if "clients" in wanted else ()
     of_servers = servers.SOURCES if "servers" in wanted else ()
-    return {*(("api_calls", DETAILS) if wanted else ()), *offsets, *of_clients, *of_servers}
+    of_calls = ("api_calls", DETAILS) if wanted else ()
+    return {*of_calls, *offsets, *batches, *of_clients, *of_servers}
 
 
 class Timelines:
@@ -127,6 +141,7 @@ class Timelines:
         self.members = Members(names, catalog, room)
         self.transactions = Transactions(error_names, catalog, room)
         self.commits = Commits(catalog, room)
+        self.deliveries = Deliveries(room)
         self.leaders = Leaders(room)
         self.servers = Servers(catalog, room)
         self.cluster = Cluster(names, self.leaders, self.servers, catalog, room)
@@ -143,11 +158,12 @@ class Timelines:
 
     def add(self, noted: Noted) -> None:
         """Takes calls in the order in which they ended, from `noted`."""
-        calls, offsets, timed = noted
+        calls, offsets, timed, sightings = noted
         news = self.add_calls(calls)
         told = NO_OFFSETS if offsets is None else offsets
         if news or told.num_rows:
             self.commits.add(told, news)
+        self.deliveries.add(sightings, news)
         self.waits.add(calls, told, timed, news)
         self._texts.note(told, timed)
         if self._texts.bytes > self._room.most // 2:
@@ -191,6 +207,7 @@ class Timelines:
             self.members,
             self.transactions,
             self.commits,
+            self.deliveries,
             self.cluster,
             self.waits,
             self.clients,
@@ -219,7 +236,9 @@ class Timelines:
             yield "anomalies", batch_of("anomalies", told)
             self._room.left_out = 0
         for batch in self.commits.take(at_least):
-            yield "commits", batch
+            yield "commits", self.deliveries.age_commits(batch)
+        for batch in self.deliveries.take(at_least):
+            yield "deliveries", batch
         for batch in self.waits.take(at_least):
             yield HELD, batch
 
@@ -230,6 +249,7 @@ class Timelines:
             self.members,
             self.transactions,
             self.commits,
+            self.deliveries,
             self.cluster,
             self.leaders,
             self.waits,

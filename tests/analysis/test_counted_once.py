@@ -23,8 +23,8 @@ ROOT = Path(__file__).parents[2] / "captures"
 SHOWN = ("first_steps", "group_classic", "rebalance", "transactions", "compression", "refusals")
 """Errors, groups, rebalances, transactions and commits, batches, findings."""
 TIMELINES = (
-    *("groups", "members", "transactions", "commits", "brokers", "leaders", "api_ranges"),
-    *("clients", "servers"),
+    *("groups", "members", "transactions", "commits", "deliveries", "brokers", "leaders"),
+    *("api_ranges", "clients", "servers"),
 )
 # What names packets and calls by number; the same packets have others where each was captured twice.
 NUMBERED = ("frames", "call_ids", "command", "display_filters")

@@ -22,7 +22,7 @@ PLACES = {"capture", "frame", "stream_offset", "first_frame", "last_frame"} | {
 }
 TABLES = (
     "api_calls", "latencies", "error_codes", "partitions", "record_batches", "groups", "members",
-    "transactions", "commits", "brokers", "leaders", "api_ranges", "clients", "servers",
+    "transactions", "commits", "deliveries", "brokers", "leaders", "api_ranges", "clients", "servers",
 )  # fmt: skip
 _CALLS = ("call_id", "first_call_id", "last_call_id", "high_watermark_call_id", "queued_behind")
 

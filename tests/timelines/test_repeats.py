@@ -30,8 +30,8 @@ Row = dict[str, Any]
 def noted_of(capture: Path, monkeypatch: pytest.MonkeyPatch) -> list[Noted]:
     found: list[Noted] = []
 
-    def note(*values: Any) -> Noted:
-        found.append(extract_events(*values))
+    def note(*values: Any, **named: Any) -> Noted:
+        found.append(extract_events(*values, **named))
         return found[-1]
 
     monkeypatch.setattr(row_path, "extract_events", note)

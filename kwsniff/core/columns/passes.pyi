@@ -18,3 +18,17 @@ def follow_ends(
     beside: Column,
 ) -> None:
     """The greatest end of each slot, and its state before some rows; see the source."""
+
+def find_rises(slots: Column, values: Column, latest: Column, rises: Column) -> None:
+    """Marks values that are greater than all earlier ones of their slot; see the source."""
+
+def find_partitions(
+    calls: Column,
+    topics: Column,
+    partitions: Column,
+    asked_calls: Column,
+    asked_topics: Column,
+    asked_partitions: Column,
+    found: Column,
+) -> None:
+    """The row of each asked partition of a topic and call, in one pass; see the source."""

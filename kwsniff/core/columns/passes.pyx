@@ -6,7 +6,7 @@ Rules
      they are used.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 
 
 def follow(const int64_t[::1] ids, const int64_t[::1] wanted, int64_t[::1] places):
@@ -64,3 +64,49 @@ def follow_ends(
                 latest[0, slot], latest[1, slot], latest[2, slot] = reached[row], times[row], ids[row]
     if not good:
         raise IndexError("a slot that has no end")
+
+
+def find_rises(const int64_t[::1] slots, const int64_t[::1] values, int64_t[::1] latest, uint8_t[::1] rises):
+    """Sets `rises` where a value is greater than all earlier ones of its slot, of which `latest` has the
+    greatest."""
+    cdef Py_ssize_t row, rows = slots.shape[0], num = latest.shape[0]
+    cdef int64_t slot
+    cdef bint good = True
+    if values.shape[0] != rows or rises.shape[0] != rows:
+        raise ValueError("columns of different sizes")
+    with nogil:
+        for row in range(rows):
+            slot = slots[row]
+            if slot < 0 or slot >= num:
+                good = False
+                break
+            if values[row] > latest[slot]:
+                latest[slot] = values[row]
+                rises[row] = 1
+    if not good:
+        raise IndexError("a slot that has no value")
+
+
+def find_partitions(
+    const int64_t[::1] calls, const int64_t[::1] topics, const int64_t[::1] partitions,
+    const int64_t[::1] asked_calls, const int64_t[::1] asked_topics, const int64_t[::1] asked_partitions,
+    int64_t[::1] found,
+):
+    """The row of each asked partition of a topic and call; where there is none, `found` stays as it is.
+
+    Calls rise, and the partitions of a call come in the same order on both sides: one pass finds them all.
+    """
+    cdef Py_ssize_t row, place = 0, num = calls.shape[0], asked = asked_calls.shape[0]
+    if topics.shape[0] != num or partitions.shape[0] != num:
+        raise ValueError("columns of different sizes")
+    if asked_topics.shape[0] != asked or asked_partitions.shape[0] != asked or found.shape[0] != asked:
+        raise ValueError("asked columns of different sizes")
+    with nogil:
+        for row in range(asked):
+            while place < num and calls[place] < asked_calls[row]:
+                place += 1
+            while place < num and calls[place] == asked_calls[row]:
+                if topics[place] == asked_topics[row] and partitions[place] == asked_partitions[row]:
+                    found[row] = place
+                    break
+                place += 1

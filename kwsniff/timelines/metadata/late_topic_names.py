@@ -56,6 +56,7 @@ def _name_one(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
 _MENDED: Final = {
     "api_calls": _name_listed,
     "commits": _name_one,
+    "deliveries": _name_one,
     "error_codes": _name_one,
     "partitions": _name_one,
     "record_batches": _name_one,

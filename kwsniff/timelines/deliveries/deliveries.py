@@ -1,0 +1,305 @@
+"""Deliveries: batches held until their readers have come, then rows; and how late groups are.
+
+Memory is bounded: when sightings fill their share of the memory limit, the batches of the older half become
+rows. A reader that comes later has a row without its Produce.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.tables.arrays import Numbers, distinct, numbers, texts, valid_rows, whole_numbers, words_of
+from kwsniff.tables.schema import TABLES, coded_schema
+from kwsniff.timelines.deliveries.ages import Ages
+from kwsniff.timelines.deliveries.sightings import COMMITTED, FETCHED, NUMBERS, UNKNOWN
+from kwsniff.timelines.deliveries.steps import (
+    NONE,
+    Readings,
+    join_halves,
+    make_steps,
+    number_rows,
+    read_batches,
+)
+from kwsniff.timelines.memory_budget import RECORD, Room
+from kwsniff.timelines.metadata.topic_names import News
+
+MOST_NAMES: Final = 200_000
+"""Maximum partitions, and maximum clients and groups; those that come after have no rows."""
+_KEPT: Final = (*(name for name in NUMBERS if name != "partition"), "slot", "client", "group")
+_BYTES: Final = 8 * len(_KEPT)
+_SHARE: Final = 4
+"""Sightings take this part of the room for timelines."""
+_LEAST: Final = 1024
+_PARTITION: Final = 0xFFFFFFFF
+_NO_TEXT: Final = -1
+_SHOWN: Final = {"base_offset": "base", "last_offset": "last", "record_count": "record_count"}
+
+Place = tuple[str, int]
+"""Name, or # and id of the topic, and number of the partition."""
+
+
+class Deliveries:
+    """Takes sightings in the order in which their calls ended; `batches`: rows of the table."""
+
+    def __init__(self, room: Room | None = None) -> None:
+        self._room = Room() if room is None else room
+        self._most = max(self._room.most // _SHARE // _BYTES, _LEAST)
+        self.batches: list[pa.RecordBatch] = []
+        self._schema = coded_schema(TABLES["deliveries"])
+        self._held: list[dict[str, Numbers]] = []
+        self._num_held = 0
+        self._places: dict[Place, int] = {}
+        self._clients: dict[tuple[str | None, str | None], int] = {}
+        self._groups: dict[str, int] = {}
+        self._topics: dict[str, str] = {}
+        self._commits: Numbers = np.zeros((3, 0), np.int64)
+        """Clients, groups and partitions of commits so far, each once."""
+        self._ages: Ages | None = None
+        """Of what is held, until more comes."""
+
+    def add(self, sightings: pa.RecordBatch | None, news: Sequence[News]) -> None:
+        """Takes rows of SIGHTINGS, and topics named meanwhile."""
+        for each in news:
+            self._topics[each.topic_id] = each.name
+        if sightings is None or not sightings.num_rows:
+            return
+        told = {name: whole_numbers(sightings[name], null=UNKNOWN) for name in NUMBERS}
+        told["slot"] = self._slots(sightings, told.pop("partition"))
+        told["client"] = self._numbers(self._clients, sightings, ("client_address", "client_id"))
+        told["group"] = self._numbers(self._groups, sightings, ("group_id",))
+        known = (told["slot"] >= 0) & (told["client"] >= 0)
+        known &= (told["kind"] != COMMITTED) | (told["group"] >= 0)
+        if not known.all():
+            told = {name: column[known] for name, column in told.items()}
+        self._note_commits(told)
+        self._held.append(told)
+        self._ages = None
+        self._num_held += len(told["kind"])
+        self._room.charge(_BYTES * len(told["kind"]))
+        if self._num_held > self._most:
+            self._settle(self._num_held // 2)
+
+    def age_commits(self, commits: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows of commits with their lag in time."""
+        partitions = whole_numbers(commits["partition"], null=0)
+        slots = self._find_slots(commits, partitions)
+        if self._ages is None:
+            self._ages = self._order_batches()
+        found = self._ages.lag_of(commits, slots)
+        at = commits.schema.get_field_index("lag_ns")
+        return pa.RecordBatch.from_arrays(
+            [found if place == at else column for place, column in enumerate(commits.columns)],
+            schema=commits.schema,
+        )
+
+    def take(self, at_least: int) -> Iterator[pa.RecordBatch]:
+        """The rows, if there are enough."""
+        if self.batches and sum(batch.num_rows for batch in self.batches) >= at_least:
+            yield from self.batches
+            self.batches.clear()
+
+    def state(self) -> tuple[Any, ...]:
+        """The state for `resume`, without rows."""
+        columns = {name: column.tobytes() for name, column in self._columns().items()}
+        names = self._places, self._clients, self._groups, self._topics
+        return columns, *names, self._commits.tobytes()
+
+    def resume(self, state: tuple[Any, ...]) -> None:
+        """Continues from a saved state."""
+        columns, self._places, self._clients, self._groups, self._topics, commits = state
+        self._held = [{name: np.frombuffer(columns[name], np.int64) for name in _KEPT}]
+        self._num_held = len(self._held[0]["kind"])
+        self._commits = np.frombuffer(commits, np.int64).reshape(3, -1)
+
+    def finish(self) -> None:
+        """Ends the input: all batches become rows."""
+        ages = self._order_batches() if self._commits.size else None
+        self._settle(self._num_held)
+        self._ages = ages
+
+    def _order_batches(self) -> Ages:
+        told = self._columns()
+        slots = self._merge_slots()[told["slot"]] if self._num_held else told["slot"]
+        return Ages({**told, "slot": slots})
+
+    def _columns(self) -> dict[str, Numbers]:
+        """All sightings as one."""
+        if len(self._held) != 1:
+            self._held = [
+                {
+                    name: np.concatenate([np.zeros(0, np.int64), *(each[name] for each in self._held)])
+                    for name in _KEPT
+                }
+            ]
+            join_halves(self._held[0])
+        return self._held[0]
+
+    def _settle(self, until: int) -> None:
+        """Makes rows of the batches that were seen first before the sighting `until`, and lets them go."""
+        told = self._columns()
+        if not self._num_held:
+            return
+        told["slot"] = self._merge_slots()[told["slot"]]
+        rows = read_batches(told, self._group_of(told))
+        left = np.arange(self._num_held) >= until
+        if until < self._num_held:
+            batches = np.flatnonzero(told["kind"] <= FETCHED)
+            keys = number_rows(*(told[name][batches] for name in ("slot", "base", "last")))
+            early = np.zeros(int(keys.max(initial=-1)) + 1, np.bool_)
+            early[keys[batches < until]] = True
+            left[batches] = ~early[keys]
+            chosen = ~left[rows.batch]
+            rows = Readings(*(getattr(rows, name)[chosen] for name in Readings.__slots__))
+            waited = (told["kind"][batches] == FETCHED).any()
+            self._room.left_out += int(np.count_nonzero(rows.fetched < 0)) if waited else 0
+        if len(rows.batch):
+            self.batches.append(self._rows(told, rows))
+        self._held = [{name: column[left] for name, column in told.items()}]
+        now = int(np.count_nonzero(left))
+        self._room.charge(-_BYTES * (self._num_held - now))
+        self._num_held = now
+
+    def _rows(self, told: dict[str, Numbers], rows: Readings) -> pa.RecordBatch:
+        steps = make_steps(told, rows)
+        for name, of in _SHOWN.items():
+            steps[name] = told[of][rows.batch]
+        places, shown = [*self._places], told["slot"][rows.batch]
+        steps["partition"] = np.array([partition for _, partition in places], np.int64)[shown]
+        ids = {name: topic_id for topic_id, name in self._topics.items()}
+        words = [self._words_of(word, ids) for word, _ in places]
+        listed = [client_id for _, client_id in self._clients]
+        columns = {
+            "topic": _encode_words([name for name, _ in words], shown),
+            "topic_id": _encode_words([topic_id for _, topic_id in words], shown),
+            "group_id": _encode_words([*self._groups], rows.group),
+            "client_id": _encode_words(
+                listed, np.where(rows.fetched >= 0, told["client"][rows.fetched], _NO_TEXT)
+            ),
+        }
+        for field in self._schema:
+            if field.name not in columns:
+                none = UNKNOWN if pa.types.is_timestamp(field.type) else NONE
+                values = steps[field.name]
+                whole = np.ascontiguousarray(values, f"i{field.type.bit_width // 8}")
+                columns[field.name] = numbers(field.type, whole, values != none)
+        return pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
+
+    def _words_of(self, word: str, ids: dict[str, str]) -> tuple[str | None, str | None]:
+        """Name and id of a topic."""
+        return (self._topics.get(word[1:]), word[1:]) if word.startswith("#") else (word, ids.get(word))
+
+    def _merge_slots(self) -> Numbers:
+        """For each number of a partition the one it has under its topic's name."""
+        own = np.arange(len(self._places))
+        for (word, partition), slot in self._places.items():
+            if word.startswith("#") and (name := self._topics.get(word[1:])):
+                own[slot] = self._places.get((name, partition), slot)
+        return own
+
+    def _group_of(self, told: dict[str, Numbers]) -> Numbers:
+        """The group that reads with each sighting: the only one for which its client commits, of the
+        partition if there are several; NONE else."""
+        clients, groups, slots = self._commits
+        slots = self._merge_slots()[slots] if len(slots) else slots
+        one = _only(clients, groups, len(self._clients))
+        found = one[told["client"]]
+        several = found == _SEVERAL
+        if several.any():
+            wide = len(self._places)
+            keys = distinct(clients * wide + slots)
+            group = _only(np.searchsorted(keys, clients * wide + slots), groups, len(keys))
+            wanted = told["client"][several] * wide + told["slot"][several]
+            at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+            found[several] = np.where(keys[at] == wanted, group[at], NONE)
+        return np.where(found == _SEVERAL, NONE, found)
+
+    def _note_commits(self, told: dict[str, Numbers]) -> None:
+        those = told["kind"] == COMMITTED
+        if those.any():
+            new = np.stack([told[name][those] for name in ("client", "group", "slot")])
+            both = np.concatenate([self._commits, new], axis=1)
+            self._commits = both[:, np.sort(np.unique(number_rows(*both), return_index=True)[1])]
+
+    def _slots(self, rows: pa.RecordBatch, partitions: Numbers) -> Numbers:
+        """The number of each partition, new ones among them."""
+        return self._match(rows, partitions, add=True)
+
+    def _find_slots(self, rows: pa.RecordBatch, partitions: Numbers) -> Numbers:
+        found = self._match(rows, partitions, add=False)
+        return np.where(found >= 0, self._merge_slots()[found] if self._places else found, NONE)
+
+    def _match(self, rows: pa.RecordBatch, partitions: Numbers, *, add: bool) -> Numbers:
+        names, ids = rows["topic"], rows["topic_id"]
+        listed, numbered = words_of(names.dictionary), ids.dictionary.to_pylist()
+        named = valid_rows(names)
+        code = np.where(
+            named, whole_numbers(names.indices, null=0), whole_numbers(ids.indices, 0) + len(listed)
+        )
+        both = named & valid_rows(ids)
+        if add and both.any():
+            pairs = whole_numbers(ids.indices, null=0)[both].astype(np.int64) << 32
+            for pair in distinct(pairs | whole_numbers(names.indices, null=0)[both]).tolist():
+                self._topics.setdefault(numbered[pair >> 32], listed[pair & _PARTITION])
+        words = [*listed, *(self._topics.get(each) or f"#{each}" for each in numbered)]
+        keys = code.astype(np.int64) << 32 | partitions.astype(np.int64) & _PARTITION
+        own = distinct(keys)
+        slots = np.array([self._slot(words, key, add=add) for key in own.tolist()], np.int64)
+        found: Numbers = slots[np.searchsorted(own, keys)]
+        return found
+
+    def _slot(self, words: Sequence[str], key: int, *, add: bool) -> int:
+        place = words[key >> 32], (key & _PARTITION ^ 1 << 31) - (1 << 31)
+        return self._number(self._places, place) if add else self._places.get(place, NONE)
+
+    def _numbers(self, known: dict[Any, int], rows: pa.RecordBatch, names: Sequence[str]) -> Numbers:
+        """The number of each row's text or texts; -1 for one text that is null."""
+        keys = np.zeros(rows.num_rows, np.int64)
+        words: list[list[str | None]] = []
+        for name in names:
+            words.append([*words_of(rows[name].dictionary), None])
+            keys = keys << 32 | (whole_numbers(rows[name].indices, null=-1).astype(np.int64) + 1)
+        own = distinct(keys)
+        found = []
+        for key in own.tolist():
+            parts = tuple(
+                words[place][((key >> 32 * (len(names) - 1 - place)) & _PARTITION) - 1]
+                for place in range(len(names))
+            )
+            label = parts if len(names) > 1 else parts[0]
+            found.append(NONE if label is None else self._number(known, label))
+        numbered: Numbers = np.array(found or [NONE], np.int64)[np.searchsorted(own, keys)]
+        return numbered
+
+    def _number(self, known: dict[Any, int], label: Any) -> int:
+        number = known.get(label)
+        if number is None:
+            if not self._room.admits(RECORD, full=len(known) >= MOST_NAMES):
+                return NONE
+            number = known[label] = len(known)
+        return number
+
+
+_SEVERAL: Final = -2
+
+
+def _only(keys: Numbers, values: Numbers, number: int) -> Numbers:
+    """For each key its only value; NONE without one, _SEVERAL if there are more."""
+    found = np.full(number, NONE)
+    found[keys] = values
+    others = found[keys] != values
+    found[keys[others]] = _SEVERAL
+    return found
+
+
+def _encode_words(words: Sequence[str | None], codes: Numbers) -> pa.DictionaryArray:
+    """Texts of rows; null where there is no code, or the word is None."""
+    known = np.array([word is not None for word in words] or [False], np.bool_)
+    valid = (codes >= 0) & known[np.maximum(codes, 0)]
+    used = distinct(codes[valid])
+    indices = np.searchsorted(used, np.where(valid, codes, 0)).astype(np.int32)
+    chosen = [words[code] for code in used.tolist()]
+    return pa.DictionaryArray.from_arrays(
+        numbers(pa.int32(), np.where(valid, indices, 0).astype(np.int32), valid), texts(chosen), safe=False
+    )
