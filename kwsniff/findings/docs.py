@@ -94,8 +94,7 @@ def findings_page() -> str:
     parts = [_HEAD]
     for group in (*GROUPS, UPGRADE):
         rules = read_rules(group)
-        names = ", ".join(f"[{rule.name}](#{rule.name})" for rule in rules)
-        parts.append(f"## {_TITLES[group]}\n\n{names}\n")
+        parts.append(f"## {_TITLES[group]}\n")
         parts += [_section(rule) for rule in rules]
         parts.append("\n")
     return "".join(parts).rstrip("\n") + "\n"
@@ -104,7 +103,7 @@ def findings_page() -> str:
 def _section(rule: Rule) -> str:
     similar = ", ".join(f"[{name}](#{name})" for name in rule.mistaken_for)
     return (
-        f"\n### {rule.name}\n\n{rule.severity.capitalize()}, {rule.confidence}, owner: {rule.blames}.\n\n"
+        f"\n### {rule.name}\n\n{rule.severity.capitalize()}, {rule.confidence}, {rule.blames}.\n\n"
         f"{rule.fill(rule.does)}\n\n{rule.fill(rule.silent)}\n\n**Similar**: {similar}\n"
     )
 

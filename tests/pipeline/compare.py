@@ -19,7 +19,7 @@ Row = dict[str, Any]
 Tables = Mapping[str, list[Row]]
 TABLES = (
     "api_calls", "latencies", "error_codes", "connections", "anomalies", "partitions", "record_batches",
-    "tcp_events", "stalls", "groups", "members", "transactions", "commits", "brokers", "leaders",
+    "tcp_events", "stalls", "hops", "groups", "members", "transactions", "commits", "brokers", "leaders",
     "api_ranges", "clients", "captures",
 )  # fmt: skip
 # How a run numbers things and what file it read: not part of what a capture says.
