@@ -34,7 +34,7 @@ def measure_hops(
     summary. `memory`: bytes that this may take."""
     from kwsniff.analysis.shared_calls import SharedCalls
 
-    tables: dict[str, Any] = dict(writer.complete(READ)) if writer else {}
+    tables: dict[str, Any] = {name: [path] for name, path in writer.complete(READ).items()} if writer else {}
     for name in () if writer else READ:
         tables[name] = pa.Table.from_batches(rows.batches[name], coded_schema(TABLES[name]))
     with SharedCalls(tables, points.printable, f"{memory // 1_000_000}MB") as calls:

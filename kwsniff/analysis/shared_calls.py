@@ -10,7 +10,7 @@ nearer to the client it is captured: that puts the places of a connection in ord
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Final
 
@@ -21,12 +21,16 @@ from kwsniff.analysis.clocks import Bounds, Clock, Numbers, solve_clock
 from kwsniff.analysis.places import Place, Places, join_clocks
 from kwsniff.filter.tokens import quote
 from kwsniff.findings.database import hush, open_database
+from kwsniff.findings.table_views import source_of
 from kwsniff.tables.hops import NONE
 from kwsniff.temporary import temporary_folder
 
 _ROWS: Final = 1 << 16
 _STRETCHES: Final = 2048  # of the time of two places; of each the narrowest bounds count
 
+_NO_EVENTS: Final = """
+(select null::bigint as call_id, '' as sender, '' as kind, false as lost_before limit 0)
+"""
 _SIGHTINGS: Final = """
 create temp table place_of as
 select unnest($captures::varchar[]) as capture, unnest($numbers::bigint[]) as place;
@@ -124,7 +128,10 @@ class SharedCalls:
     """Calls that several places captured, in a database of their own. Use it in a `with` block."""
 
     def __init__(
-        self, tables: Mapping[str, str | PathLike[str] | pa.Table], numbers_: Mapping[str, int], memory: str
+        self,
+        tables: Mapping[str, Sequence[str | PathLike[str]] | pa.Table],
+        numbers_: Mapping[str, int],
+        memory: str,
     ) -> None:
         """`tables`: those of READ, files or rows; `numbers_`: name of a capture -> its place; `memory`: what
         DuckDB may take."""
@@ -139,7 +146,8 @@ class SharedCalls:
             if isinstance(rows, pa.Table):
                 self._database.register(name, rows)
             else:
-                self._database.execute(f"create temp view {name} as from read_parquet({quote(str(rows))})")
+                shown = source_of(rows) if rows else _NO_EVENTS
+                self._database.execute(f"create temp view {name} as from {shown}")
         self._database.execute(
             _SIGHTINGS, {"captures": [*numbers_], "numbers": [*map(int, numbers_.values())]}
         )
