@@ -11,6 +11,7 @@ from kwsniff.analysis.capture_points import (
     Samples,
     find_places,
     join_samples,
+    join_twins,
     places_by_hand,
     samples_of_each,
 )
@@ -229,6 +230,7 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins | CapturePoints:
             summary.late_twins = len(twins.found)
         rows.add("anomalies", batch_of("anomalies", twins_anomalies(twins)))
         move_repeated(summary.captures, twins)
+        places = join_twins(places, summary.captures, twins.apart)
         places.name(summary.captures)
         if places and "hops" in made:
             memory = memory_left(plan.bounds.memory + plan.foreign)

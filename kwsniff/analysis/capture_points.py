@@ -41,6 +41,8 @@ _MOST_ALIKE: Final = 16  # captures of the same packet that are compared
 _MOST_TIMES: Final = 256
 """Differences of time that are kept of two captures: copies of many captures would share millions."""
 _SAME_CLOCK_NS: Final = 500_000
+_OVERLAP_NS: Final = 1_000_000_000
+"""Files of a rotation overlap less."""
 
 Numbers = np.ndarray[Any, Any]
 
@@ -162,6 +164,34 @@ def places_by_hand(
             f"{printable(left[0])} has no place; where --place names some, each capture needs one"
         )
     return CapturePoints(numbers, (), dict(enumerate(map(printable, places))))
+
+
+def join_twins(
+    places: CapturePoints, rows: Sequence[CaptureRow], apart: Iterable[tuple[str, str]]
+) -> CapturePoints:
+    """The places, with those that twins tell apart: behind NAT or a proxy, packets are others.
+
+    `rows`: of captures, as they were read; `apart`: names of captures that hold a connection and its twin.
+    Files of a rotation do, too, where one place sees both: their times do not overlap.
+    """
+    if places.numbers and not places.same:
+        return places
+    names = [row["capture"] for row in rows]
+    pairs = {(min(pair), max(pair)) for pair in ((names.index(one), names.index(two)) for one, two in apart)}
+    told = [Same(one, two, 0, 0, None, is_copied=False) for one, two in pairs if _overlap(rows, one, two)]
+    same = [*places.same, *told]
+    if not told:
+        return places
+    numbers = dict(zip(names, _number(names, same), strict=True))
+    return CapturePoints(numbers, places.same, _name(numbers))
+
+
+def _overlap(rows: Sequence[CaptureRow], one: int, other: int) -> bool:
+    spans = [(rows[number]["first_time"], rows[number]["last_time"]) for number in (one, other)]
+    if any(time is None for span in spans for time in span):
+        return False
+    common = min(span[1] for span in spans) - max(span[0] for span in spans)
+    return bool(common > min(_OVERLAP_NS, *((last - first) // 2 for first, last in spans)))
 
 
 def _name(numbers: Mapping[str, int]) -> dict[int, str]:

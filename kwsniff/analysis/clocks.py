@@ -12,6 +12,7 @@ clock that is stepped has a line before and another one after.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -20,10 +21,12 @@ Numbers = np.ndarray[Any, Any]
 
 _FASTEST: Final = 1e-3
 """Ten times what clocks of computers drift, twice what NTP makes of it."""
-_STEPS: Final = 60  # of a search among slopes: to a billionth of a millionth
+_THIRDS: Final = 48  # of a search among slopes, to a hundred-thousandth of a ppm
+_HALVES: Final = 30
 _TOLERATED_US: Final = 50.0
 """By which bounds may contradict each other: capture times of one machine are not more exact."""
 _ROUNDING_US: Final = 1.0
+_MOST_LINES: Final = 64
 _FEWEST: Final = 4  # bounds of each side that make a line after a step
 
 
@@ -84,40 +87,48 @@ class Clock:
 
 
 def solve_clock(upper: Bounds, lower: Bounds) -> Clock | None:
-    """None where one side has no bounds: then nothing tells the clock."""
+    """None where one side has no bounds, or where few of them fit lines: then nothing tells the clock."""
     if not len(upper.times) or not len(lower.times):
         return None
-    lines = tuple(_lines(upper, lower))
-    return Clock(lines) if lines else None
+    whole = _fit(upper, lower)
+    if whole.error >= 0:
+        return Clock((whole,))
+    found = list(islice(_lines(upper, lower), _MOST_LINES + 1))
+    fitting = sum(number for _, number in found)
+    if len(found) > _MOST_LINES or 2 * fitting < len(upper.times) + len(lower.times):
+        return None
+    return Clock(tuple(line for line, _ in found))
 
 
-def _lines(upper: Bounds, lower: Bounds) -> Iterator[Line]:
-    """The longest stretch that one line fits, then the next one."""
+def _lines(upper: Bounds, lower: Bounds) -> Iterator[tuple[Line, int]]:
+    """The longest stretch that one line fits, and its bounds; then the next one."""
     times = np.unique(np.concatenate([upper.times, lower.times]))
     begin = 0
     while begin < len(times):
-        end = _last_fitting(upper, lower, times, begin)
-        until = float(times[end]) if end < len(times) else np.inf
-        parts = [side.part(float(times[begin]), until) for side in (upper, lower)]
-        is_all = begin == 0 and end == len(times)
-        if is_all or min(len(part.times) for part in parts) >= _FEWEST:
-            yield _fit(parts[0], parts[1])
+        end = _find_end(upper, lower, times, begin)
+        one, other = _cut(upper, lower, times, begin, end)
+        if min(len(one.times), len(other.times)) >= _FEWEST:
+            yield _fit(one, other), len(one.times) + len(other.times)
         begin = end
 
 
-def _last_fitting(upper: Bounds, lower: Bounds, times: Numbers, begin: int) -> int:
-    """Number of the first time that the line from `begin` on cannot reach; found by halving."""
+def _cut(upper: Bounds, lower: Bounds, times: Numbers, begin: int, end: int) -> tuple[Bounds, Bounds]:
+    until = float(times[end]) if end < len(times) else np.inf
+    return upper.part(float(times[begin]), until), lower.part(float(times[begin]), until)
+
+
+def _find_end(upper: Bounds, lower: Bounds, times: Numbers, begin: int) -> int:
+    """Number of the first time that the line from `begin` on cannot reach; by doubling, then halving."""
 
     def fits(end: int) -> bool:
-        until = float(times[end]) if end < len(times) else np.inf
-        one, other = (side.part(float(times[begin]), until) for side in (upper, lower))
-        if not len(one.times) or not len(other.times):
-            return True
-        return 2 * _fit(one, other).error >= 0
+        one, other = _cut(upper, lower, times, begin, end)
+        return not len(one.times) or not len(other.times) or _fit(one, other).error >= 0
 
-    if fits(len(times)):
-        return len(times)
-    known, failing = begin + 1, len(times)
+    known, length = begin + 1, 2
+    while known < len(times) and fits(min(begin + length, len(times))):
+        known = min(begin + length, len(times))
+        length *= 2
+    failing = min(begin + length, len(times) + 1)
     while failing - known > 1:
         middle = (known + failing) // 2
         if fits(middle):
@@ -160,7 +171,7 @@ def _fit(upper: Bounds, lower: Bounds) -> Line:
 def _highest(room: Any) -> float:
     """The slope with the most room, which is concave in it."""
     low, high = -_FASTEST, _FASTEST
-    for _ in range(2 * _STEPS):
+    for _ in range(_THIRDS):
         one, other = low + (high - low) / 3, high - (high - low) / 3
         if room(one) < room(other):
             low = one
@@ -173,7 +184,7 @@ def _towards(goal: float, start: float, holds: Any) -> float:
     """The slope nearest to `goal` for which it still holds, as it does at `start`."""
     if holds(goal):
         return goal
-    for _ in range(_STEPS):
+    for _ in range(_HALVES):
         middle = (start + goal) / 2
         if holds(middle):
             start = middle

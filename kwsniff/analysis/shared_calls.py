@@ -26,7 +26,7 @@ from kwsniff.tables.hops import NONE
 from kwsniff.temporary import temporary_folder
 
 _ROWS: Final = 1 << 16
-_STRETCHES: Final = 2048  # of the time of two places; of each the narrowest bounds count
+_STRETCHES: Final = 1024  # of the time of two places; of each the narrowest bounds count
 
 _NO_EVENTS: Final = """
 (select null::bigint as call_id, '' as sender, '' as kind, false as lost_before limit 0)

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.analysis.capture_points import CapturePoints
+from kwsniff.analysis.capture_points import CapturePoints, join_twins
 from kwsniff.analysis.duplicate_captures import note_copies
 from kwsniff.analysis.duplicate_rows import move_repeated
 from kwsniff.analysis.measured_hops import READ as READ_BY_HOPS
@@ -263,7 +263,7 @@ class _Run:
         move_repeated(captures, twins)
         marked = mark_parts(parts, twins, staging=folder)
         parts = [marked.get(part, part) for part in parts]
-        parts += write_hops(work, parts, captures, places)
+        parts += write_hops(work, parts, captures, join_twins(places, captures, twins.apart))
         figures = new_figures() if "findings" in work.tables else None
         if figures:
             merge_figures(figures, work.scratch, [each.figures for each in decoded])

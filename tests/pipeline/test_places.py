@@ -153,6 +153,36 @@ def test_the_order_of_files_changes_nothing() -> None:
     assert told(kwsniff.analyze(paths)) == told(kwsniff.analyze(paths[::-1])) != []
 
 
+def behind_nat(frames: list[Frame]) -> list[Frame]:
+    """The client's address is another one."""
+    inside, outside = bytes([10, 88, 0, 11]), bytes([198, 18, 0, 11])
+    return [
+        replace(frame, data=frame.data[:26] + frame.data[26:34].replace(inside, outside) + frame.data[34:])
+        for frame in frames
+    ]
+
+
+def test_behind_nat_hops_are_the_same(tmp_path: Path) -> None:
+    paths = [CLOCKS / "far_40" / f"{name}.pcap" for name in ("client", "broker")]
+    client, broker = map(frames_of, paths)
+    done = analyzed(tmp_path, {"client": client, "broker": behind_nat(broker)})
+    took = [[(row["request_ns"], row["response_ns"]) for row in each.hops.to_pylist()]
+            for each in (done, kwsniff.analyze(paths))]  # fmt: skip
+    assert took[0] == took[1] != []
+    assert {row["place"] for row in done.captures.to_pylist()} == {"client", "broker"}
+
+
+def test_a_rotation_that_sees_both_sides_of_nat_is_one_place(tmp_path: Path) -> None:
+    client = frames_of(CLOCKS / "far_40" / "client.pcap")
+    later = [replace(frame, time_ns=frame.time_ns + 40_000) for frame in behind_nat(client)]
+    both = sorted([*client, *later], key=lambda frame: frame.time_ns)
+    for cut in range(1, len(both), 7):
+        parts = {"part0": both[:cut], "part1": both[cut:]}
+        done = analyzed(tmp_path, parts)
+        assert [row["place"] for row in done.captures.to_pylist()] == [None, None]
+        assert done.hops.num_rows == 0
+
+
 def test_files_that_follow_one_another_are_of_one_place(tmp_path: Path) -> None:
     client = frames_of(CLOCKS / "far_120" / "client.pcap")
     half = len(client) // 2
