@@ -36,6 +36,11 @@ class Places:
 
     found: dict[int, Place] = field(default_factory=dict)
 
+    @property
+    def told(self) -> set[int]:
+        """Those whose clocks are known."""
+        return {number for number, place in self.found.items() if place.is_told}
+
     def ahead(self, number: int, times: Numbers) -> Numbers:
         """How far a clock is ahead of the reference's, at times of the reference."""
         place = self.found[number]
@@ -90,7 +95,7 @@ class Places:
 def join_clocks(places: Places, pairs: Mapping[tuple[int, int], Clock | None]) -> None:
     """From the reference on, each clock by the pair that tells it best."""
     while True:
-        told = {number for number, place in places.found.items() if place.is_told}
+        told = places.told
         open_ = [
             (clock.main.error + places.found[one if one in told else other].error, one, other, clock)
             for (one, other), clock in pairs.items()

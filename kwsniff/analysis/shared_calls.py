@@ -173,8 +173,9 @@ class SharedCalls:
                  for one, other, _, begin, last in self._rows(_PAIRS)}  # fmt: skip
         join_clocks(places, pairs)
         for number, first, last, num in self._rows(_SIDES):
-            side = "client" if 2 * first > num else "broker" if 2 * last > num else "between"
-            places.found[number].side = side
+            place = places.found[number]
+            if len(places.told) > 1 and place.is_told:
+                place.side = "client" if 2 * first > num else "broker" if 2 * last > num else "between"
         return places
 
     def hops(self) -> Iterator[Mapping[str, Numbers]]:

@@ -248,3 +248,14 @@ def test_places_of_equal_file_names_are_told_apart(folders: tuple[str, str], tmp
         write(tmp_path / folder / "capture.pcap", frames_of(CLOCKS / "near" / f"{side}.pcap"))
     done = kwsniff.analyze([tmp_path / folder / "capture.pcap" for folder in folders])
     assert {row["place"] for row in done.captures.to_pylist()} == {f"{folder}/capture" for folder in folders}
+
+
+def test_times_that_say_nothing_tell_no_clock(tmp_path: Path) -> None:
+    """All packets of one place at one time: no clock, no times of hops, no side; places and calls all the
+    same."""
+    client = [replace(frame, time_ns=SECOND) for frame in frames_of(CLOCKS / "near" / "client.pcap")]
+    done = analyzed(tmp_path, {"client": client, "broker": frames_of(CLOCKS / "near" / "broker.pcap")})
+    assert {(row["request_ns"], row["response_ns"]) for row in done.hops.to_pylist()} == {(None, None)}
+    assert {row["place"] for row in done.captures.to_pylist()} == {"client", "broker"}
+    assert {each["side"] for each in done.summary["places"]} == {None}
+    assert sorted(map(str, (row["clock_offset_ns"] for row in done.captures.to_pylist()))) == ["0", "None"]
