@@ -233,8 +233,7 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins | CapturePoints:
         places = join_twins(places, summary.captures, twins.apart)
         places.name(summary.captures)
         if places and "hops" in made:
-            memory = memory_left(plan.bounds.memory + plan.foreign)
-            summary.places = measure_hops(writer, rows, summary.captures, places, memory)
+            summary.places = measure_hops(writer, rows, places, plan.bounds.memory + plan.foreign)
         rows.keep("captures", captures_batch(summary.captures))
         changes = rows.shown_ids.late_names(summary.late_topics)
         if not writer:

@@ -1,13 +1,13 @@
 """Writes the table of hops: calls that several places captured, by clocks that their packets tell."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.memory import memory_left
 from kwsniff.tables.arrays import numbers, texts
-from kwsniff.tables.captures import CaptureRow
 from kwsniff.tables.hops import NONE
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.tables.write import TableWriter
@@ -24,25 +24,21 @@ Numbers = np.ndarray[Any, Any]
 
 
 def measure_hops(
-    writer: TableWriter | None,
-    rows: "Rows",
-    captures: Sequence[CaptureRow],
-    points: "CapturePoints",
-    memory: int,
+    writer: TableWriter | None, rows: "Rows", points: "CapturePoints", limit: int
 ) -> list[dict[str, Any]]:
     """Writes the rows of hops, and says in rows of captures what their clocks are; returns the places for the
-    summary. `memory`: bytes that this may take."""
+    summary. `limit`: bytes of memory for the process."""
     from kwsniff.analysis.shared_calls import SharedCalls
 
     tables: dict[str, Any] = {name: [path] for name, path in writer.complete(READ).items()} if writer else {}
     for name in () if writer else READ:
         tables[name] = pa.Table.from_batches(rows.batches[name], coded_schema(TABLES[name]))
-    with SharedCalls(tables, points.printable, f"{memory // 1_000_000}MB") as calls:
+    with SharedCalls(tables, points.printable, f"{memory_left(limit) // 1_000_000}MB") as calls:
         places = calls.solve(points.names)
         for columns in calls.hops():
             rows.add("hops", hops_batch(columns, places))
-    places.note(captures, points.printable)
-    return places.as_dicts(captures)
+    places.note(rows.summary.captures, points.printable)
+    return places.as_dicts(rows.summary.captures)
 
 
 def hops_batch(rows: Mapping[str, Numbers], places: "Places") -> pa.RecordBatch:

@@ -137,10 +137,10 @@ def _count_repeated(twins: Twins, rows: pa.Table) -> None:
     known = dict(zip(rows["connection_id"].to_pylist(), told, strict=True))
     for number, twin in twins.found.items():
         capture, num = known[number]
-        if capture == (first := known[twin.of][0]):
+        if capture == known[twin.of][0]:
             twins.repeated[capture] += num
         else:
-            twins.apart.add((first, capture))
+            twins.apart.add((known[twin.of][0], capture))
 
 
 def _join_places(twins: Twins, rows: pa.Table, places: Mapping[str, int], calls: Mapping[int, int]) -> None:
