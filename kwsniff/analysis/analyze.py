@@ -6,11 +6,21 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.analysis.capture_points import CapturePoints, Samples, find_places, join_samples, samples_of_each
+from kwsniff.analysis.capture_points import (
+    CapturePoints,
+    Samples,
+    find_places,
+    join_samples,
+    join_twins,
+    places_by_hand,
+    samples_of_each,
+)
 from kwsniff.analysis.chosen import chosen_tables, delivered_tables
 from kwsniff.analysis.duplicate_captures import note_copies
 from kwsniff.analysis.duplicate_rows import mark_late, move_repeated, twins_among, twins_anomalies
 from kwsniff.analysis.findings import write_findings
+from kwsniff.analysis.measured_hops import READ as READ_BY_HOPS
+from kwsniff.analysis.measured_hops import measure_hops
 from kwsniff.analysis.parallelism import OneAnalyzerNeeded, num_analyzers, rows_beside
 from kwsniff.analysis.result import Analysis
 from kwsniff.analysis.rows import Rows
@@ -57,7 +67,7 @@ Progress = Callable[[str, int, int | None], None]
 
 
 def analyze(
-    paths: Paths,
+    paths: Paths = (),
     *,
     output: str | os.PathLike[str] | None = None,
     tables: str | Sequence[str] | None = None,
@@ -71,26 +81,25 @@ def analyze(
     until: Time = None,
     where: "str | Filter | None" = None,
     jobs: int | None = None,
+    places: Mapping[str, Sequence[str | os.PathLike[str]]] | None = None,
 ) -> Analysis:
     """Reads captures (in the order of their first packets, as parts of one) and makes all tables of them.
 
-    `paths`: files (pcap, pcapng, plain or in gzip or zstd), directories of them, "-" for standard input,
-    file objects in binary mode (copied to a temporary file first). `output`: a directory for parquet files;
-    memory then stays bounded whatever the size of the captures. `tables`: names of those to make, or one,
-    all of them by default; the summary then knows less, too. `ports`: broker ports, or one, that are Kafka
-    whatever their contents look like. `limits`: name -> value, see kwsniff.limits. `tls_keylog`: files of
-    TLS secrets (SSLKEYLOGFILE), which open TLS, as those inside pcapng files do; False opens nothing; see
-    docs/tls.md. `run_id`: in place of a random one. `layouts`: a folder of a vendor's layouts. `since`,
-    `until`: only packets from one time on and before the other, texts as on the command line, datetimes, or
-    timedeltas from the first packet. `where`: a filter (docs/filters.md); the tables then hold the chosen
-    calls, what belongs to them, and their connections. `jobs`: analyzers that share out the connections; by
-    default as many as pay. What cannot be read has a row in captures, with the reason. Raises CaptureError
-    (nothing that can be read), OutputError (cannot be written), LayoutError, UsageError.
+    `paths`: files (pcap, pcapng, plain or in gzip or zstd), directories of them, "-" for standard input, file
+    objects in binary mode (copied first). `output`: a directory for parquet files; memory then stays bounded.
+    `tables`: names of those to make, or one; the summary then knows less, too. `ports`: broker ports, or one,
+    that are Kafka whatever their contents look like. `limits`: name -> value, see kwsniff.limits.
+    `tls_keylog`: files of TLS secrets (SSLKEYLOGFILE); False opens nothing (docs/tls.md). `run_id`: in place
+    of a random one. `layouts`: a folder of a vendor's layouts. `since`, `until`: only packets from one time
+    on and before the other, texts as on the command line, datetimes, or timedeltas from the first packet.
+    `where`: a filter (docs/filters.md); tables then hold the chosen calls and what belongs to them. `jobs`:
+    analyzers that share out the connections. `places`: name -> captures taken there (docs/places.md). Raises
+    CaptureError where nothing can be read, OutputError, LayoutError, UsageError.
     """
     TimeRange(since, until)  # refuses what is none
     filter_ = _read_filter(where) if isinstance(where, str) else where
-    with as_paths(paths) as names:
-        found = find_in_order(names)
+    with as_paths(paths) as given:
+        found, by_hand = _find(given, places or {})
         plan = _Plan(
             found=found,
             output=output,
@@ -104,8 +113,17 @@ def analyze(
             size=size_of(found.captures),
             since=since,
             until=until,
+            places=by_hand,
         )
         return _run_beside(replace(plan, only=_choose(plan, filter_, jobs)) if filter_ else plan, jobs)
+
+
+def _find(
+    paths: Sequence[str | os.PathLike[str]], places: Mapping[str, Sequence[str | os.PathLike[str]]]
+) -> tuple[Found, CapturePoints | None]:
+    """The captures of paths and of places, and these where they are given."""
+    by_hand = places_by_hand(places, paths)
+    return find_in_order([*paths, *(by_hand.numbers if by_hand is not None else ())]), by_hand
 
 
 def _read_filter(where: str) -> "Filter":
@@ -182,7 +200,7 @@ class _Plan:
 def _run(plan: _Plan, twins: Twins) -> Analysis | Twins | CapturePoints:
     """One reading of all captures. Where it shows places or twins that were not known, nothing is left but
     these: what is counted while rows pass has to be counted without them."""
-    made = with_sources((*plan.chosen, "connections"))
+    made = _add_sources(plan.chosen)
     found = plan.found._replace(unread=list(plan.found.unread))
     delivered = delivered_tables(made)
     with _writer(plan.output, made, plan.run) as writer, ExitStack() as stack:
@@ -212,6 +230,10 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins | CapturePoints:
             summary.late_twins = len(twins.found)
         rows.add("anomalies", batch_of("anomalies", twins_anomalies(twins)))
         move_repeated(summary.captures, twins)
+        places = join_twins(places, summary.captures, twins.apart)
+        places.name(summary.captures)
+        if places and "hops" in made:
+            summary.places = measure_hops(writer, rows, places, plan.bounds.memory + plan.foreign)
         rows.keep("captures", captures_batch(summary.captures))
         changes = rows.shown_ids.late_names(summary.late_topics)
         if not writer:
@@ -225,6 +247,11 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins | CapturePoints:
             )
         left = set(made) - set(plan.chosen)
         return Analysis(summary, writer.commit(left), {}, {}, plan.chosen, run_id=plan.run)
+
+
+def _add_sources(chosen: Sequence[str]) -> tuple[str, ...]:
+    """These tables, and those that they are made of."""
+    return with_sources((*chosen, "connections", *(READ_BY_HOPS if "hops" in chosen else ())))
 
 
 def _read_all(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -> CapturePoints:
@@ -318,7 +345,7 @@ def _read(plan: _Plan, found: Found, analyzer: "Analyzer | SideBySide", rows: Ro
     rows.summary.times = times
     if not rows.summary.captures:
         raise CaptureError(str(found.unread[0]))
-    places = plan.places or find_places(read, samples)
+    places = find_places(read, samples) if plan.places is None else plan.places
     places.note(rows.summary.captures, note_copies(rows.summary.captures, read))
     rows.add("anomalies", batch_of("anomalies", unread_anomalies(found.unread)))
     if secrets:

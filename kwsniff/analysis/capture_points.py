@@ -10,15 +10,19 @@ captured at several places counts once (kwsniff/timelines/duplicates/duplicate_c
     broker       |---------------|          place 1     packets of both
 """
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from pathlib import PurePath
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from kwsniff.errors import UsageError
+from kwsniff.sources.files import find_captures
 from kwsniff.tables.captures import CaptureRow, printable
 from kwsniff.texts import in_time
 
@@ -37,6 +41,8 @@ _MOST_ALIKE: Final = 16  # captures of the same packet that are compared
 _MOST_TIMES: Final = 256
 """Differences of time that are kept of two captures: copies of many captures would share millions."""
 _SAME_CLOCK_NS: Final = 500_000
+_OVERLAP_NS: Final = 1_000_000_000
+"""Files of a rotation overlap less."""
 
 Numbers = np.ndarray[Any, Any]
 
@@ -88,6 +94,8 @@ class CapturePoints:
     numbers: Mapping[str, int] = field(default_factory=dict)
     """Name of a file -> its place."""
     same: tuple[Same, ...] = ()
+    names: Mapping[int, str] = field(default_factory=dict)
+    """Place -> its name."""
 
     def __bool__(self) -> bool:
         return any(self.numbers.values())
@@ -100,6 +108,12 @@ class CapturePoints:
     def printable(self) -> dict[str, int]:
         """The same as `numbers`, by the names that tables have; nothing where all are of one place."""
         return {printable(name): number for name, number in self.numbers.items()} if self else {}
+
+    def name(self, rows: Iterable[CaptureRow]) -> None:
+        """Gives rows of captures their places."""
+        names = {printable(name): self.names.get(number) for name, number in self.numbers.items()}
+        for row in rows:
+            row["place"] = names.get(row["capture"])
 
     def note(self, rows: Sequence[CaptureRow], copies: Iterable[int]) -> None:
         """Says in `notes` which captures share packets. `rows`: of the captures; `copies`: numbers of those
@@ -126,9 +140,77 @@ def _note(same: Same, first: str) -> str:
 def find_places(names: Sequence[str], samples: Sequence[Samples]) -> CapturePoints:
     """`names` of captures in the order in which they are read, and what was kept of each."""
     same = tuple(_share(samples))
-    return (
-        CapturePoints(dict(zip(names, _number(names, same), strict=True)), same) if same else CapturePoints()
-    )
+    if not same:
+        return CapturePoints()
+    numbers = dict(zip(names, _number(names, same), strict=True))
+    return CapturePoints(numbers, same, _name(numbers))
+
+
+def places_by_hand(
+    places: Mapping[str, Sequence[str | os.PathLike[str]]], others: Sequence[str | os.PathLike[str]]
+) -> CapturePoints | None:
+    """The places that a user names, with their files; None where there are none. Raises UsageError for a
+    capture that has two places, or none among `others`, and CaptureError where there are no files."""
+    numbers: dict[str, int] = {}
+    for number, paths in enumerate(places.values()):
+        for name in find_captures(paths).captures:
+            if numbers.setdefault(name, number) != number:
+                raise UsageError(f"{printable(name)} is given for two places")
+    if not numbers:
+        return None
+    left = [name for name in find_captures(others).captures if name not in numbers] if others else []
+    if left:
+        raise UsageError(
+            f"{printable(left[0])} has no place; where --place names some, each capture needs one"
+        )
+    return CapturePoints(numbers, (), dict(enumerate(map(printable, places))))
+
+
+def join_twins(
+    places: CapturePoints, rows: Sequence[CaptureRow], apart: Iterable[tuple[str, str]]
+) -> CapturePoints:
+    """The places, with those that twins tell apart: behind NAT or a proxy, packets are others.
+
+    `rows`: of captures, as they were read; `apart`: names of captures that hold a connection and its twin.
+    Files of a rotation do, too, where one place sees both: their times do not overlap.
+    """
+    if places.numbers and not places.same:
+        return places
+    names = [row["capture"] for row in rows]
+    pairs = {(min(pair), max(pair)) for pair in ((names.index(one), names.index(two)) for one, two in apart)}
+    told = [Same(one, two, 0, 0, None, is_copied=False) for one, two in pairs if _overlap(rows, one, two)]
+    same = [*places.same, *told]
+    if not told:
+        return places
+    numbers = dict(zip(names, _number(names, same), strict=True))
+    return CapturePoints(numbers, places.same, _name(numbers))
+
+
+def _overlap(rows: Sequence[CaptureRow], one: int, other: int) -> bool:
+    spans = [(rows[number]["first_time"], rows[number]["last_time"]) for number in (one, other)]
+    if any(time is None for span in spans for time in span):
+        return False
+    common = min(span[1] for span in spans) - max(span[0] for span in spans)
+    return bool(common > min(_OVERLAP_NS, *((last - first) // 2 for first, last in spans)))
+
+
+def _name(numbers: Mapping[str, int]) -> dict[int, str]:
+    """Each place by the name of its first file, with as much of its folder as tells places apart."""
+    firsts: dict[int, str] = {}
+    for name, number in numbers.items():
+        firsts.setdefault(number, name)
+    parts = {number: _stem(name) for number, name in firsts.items()}
+    for depth in range(1, max(map(len, parts.values())) + 1):
+        told = {number: "/".join(each[-depth:]) for number, each in parts.items()}
+        if len({*told.values()}) == len(told):
+            return told
+    return {number: printable(name) for number, name in firsts.items()}
+
+
+def _stem(name: str) -> tuple[str, ...]:
+    """Parts of a path, the last one without its suffixes."""
+    path = PurePath(printable(name))
+    return (*path.parts[:-1], path.name.partition(".")[0] or path.name)
 
 
 def _share(samples: Sequence[Samples]) -> Iterable[Same]:

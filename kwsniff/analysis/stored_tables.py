@@ -99,6 +99,11 @@ class Tables(ABC):
         return self.table("stalls")
 
     @property
+    def hops(self) -> pa.Table:
+        """One row per call and pair of neighbouring places."""
+        return self.table("hops")
+
+    @property
     def groups(self) -> pa.Table:
         """One row per rebalance."""
         return self.table("groups")

@@ -85,6 +85,8 @@ class Summary:
         self.captures: list[dict[str, Any]] = []
         self.unread: list[Unread] = []
         """Inputs that could not be read; their rows are the last of `captures`."""
+        self.places: list[dict[str, Any]] = []
+        """Where captures were taken, and how far clocks are ahead, if they were taken at several places."""
         self.times = TimeRange()
         self.findings: list[dict[str, Any]] | None = None
         """Worst first; None where they were not asked for."""
@@ -196,6 +198,7 @@ class Summary:
             "since": self.times.since and iso_time(self.times.since),
             "until": self.times.until and iso_time(self.times.until),
             "no_packets": self.times.missed,
+            "places": self.places,
             "captures": [_with_iso_times(row) for row in self.captures],
             "findings": self.findings or [],
             "judged": self.findings is not None,

@@ -9,6 +9,7 @@ from kwsniff.cli.chosen_calls import add_filters, chosen_filter, refuse_pipes
 from kwsniff.cli.inputs import refuse_tables
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option, parse_limits
+from kwsniff.cli.options.places import add_place_option, parse_places, with_placed
 from kwsniff.cli.options.ports import add_port_option, parse_ports
 from kwsniff.cli.options.times import add_time_options, since_and_until, zone_of
 from kwsniff.cli.progress import progress_bar
@@ -45,7 +46,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument(
         "captures",
-        nargs="+",
+        nargs="*",
         metavar="CAPTURE",
         help="pcap or pcapng, plain or inside gzip or zstd; a directory of them; - for standard input",
     )
@@ -59,6 +60,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="NAME[,NAME...]",
         help="write only these tables, may be repeated; the summary is shorter too",
     )
+    add_place_option(parser)
     add_port_option(parser)
     parser.add_argument(
         "--tls-keylog",
@@ -88,10 +90,9 @@ def _add_jobs_option(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status 0, or 1 if no call matches the filters or there was nothing to read. Raises KwsniffError
-    for files that cannot be read or written."""
-    ports = parse_ports(args.port)
-    limits = parse_limits(args.limit)
+    """Exit status 0, or 1 if nothing matches or could be read. Raises KwsniffError."""
+    places = parse_places(args.place)
+    named = with_placed(args.captures, places, verb="analyze", argument="CAPTURE")
     if args.top < 1:
         raise UsageError(f"--top must be at least 1, not {args.top}")
 
@@ -101,11 +102,11 @@ def run(args: argparse.Namespace) -> int:
     from kwsniff.sources.paths import local_path
     from kwsniff.temporary import temporary_folder
 
-    refuse_tables(args.captures)
+    refuse_tables(named)
     keep_freed_memory()
     where = chosen_filter(args)
     if where is not None:
-        refuse_pipes(args.captures)
+        refuse_pipes(named)
     since, until = since_and_until(args)
     args.output = args.output and local_path(args.output)
     before = files_of_tables(Path(args.output)) if args.output is not None else {}
@@ -116,14 +117,15 @@ def run(args: argparse.Namespace) -> int:
             args.captures,
             output=args.output or spare,
             tables=[name.strip() for text in args.table for name in text.split(",")] or None,
-            ports=ports,
-            limits=limits,
+            ports=parse_ports(args.port),
+            limits=parse_limits(args.limit),
             progress=progress,
             tls_keylog=args.tls_keylog,
             since=since,
             until=until,
             where=where,
             jobs=args.jobs,
+            places=places,
         ).summary
     if spare:
         summary["tables"] = {}

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from kwsniff.cli.chosen_calls import chosen_filter, refuse_pipes
 from kwsniff.cli.options.limits import add_limit_option, parse_limits
+from kwsniff.cli.options.places import captures_of, parse_places
 from kwsniff.cli.options.ports import add_port_option, parse_ports
 from kwsniff.cli.options.times import add_time_options, asked_words, refuse_times, since_and_until
 from kwsniff.cli.outputs import PAGE, add_force_option, refuse_loss
@@ -57,16 +58,15 @@ class Opened(NamedTuple):
 
 @contextmanager
 def open_inputs(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Opened]:
-    """The tables of the inputs as a database.
-
-    Raises KwsniffError if nothing can be read.
-    """
+    """The tables of the inputs as a database. Raises KwsniffError if nothing can be read."""
     from kwsniff.analysis.chosen_folder import chosen_folder, resolve_where
     from kwsniff.findings.views import READ, files_of_tables, is_folder_of_tables, open_folder
 
     where = chosen_filter(args)
-    folders = [name for name in inputs if is_folder_of_tables(name)]
-    if folders and len(inputs) > 1:
+    places = parse_places(getattr(args, "place", []))
+    named = [*inputs, *captures_of(places)]
+    folders = [name for name in named if is_folder_of_tables(name)]
+    if folders and len(named) > 1:
         raise UsageError(f"{folders[0]} is a folder of tables; give one such folder, or captures")
     if folders:
         refuse_times(args, TABLES)
@@ -75,8 +75,8 @@ def open_inputs(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Ope
             temporary_folder() as copies,
             open_folder(place, copies=Path(copies)) as database,
         ):
-            named = shlex.quote(folders[0])
-            yield Opened(database, files_of_tables(Path(place)), "CAPTURE", named, read=True)
+            shown = shlex.quote(folders[0])
+            yield Opened(database, files_of_tables(Path(place)), "CAPTURE", shown, read=True)
         return
     from kwsniff.analysis.analyze import analyze
     from kwsniff.limits import Limits
@@ -97,15 +97,16 @@ def open_inputs(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Ope
                 since=since,
                 until=until,
                 progress=progress,
+                places=places,
             ).summary
         read = say_read(summary)
         memory = f"{memory_left(most) // 1_000_000}MB"
         with (
-            chosen_folder(folder, resolve_where(where, inputs)) as place,
+            chosen_folder(folder, resolve_where(where, named)) as place,
             open_folder(place, memory=memory, copies=Path(copies)) as database,
         ):
-            capture = shlex.join([*inputs, *asked_words(args)])
-            yield Opened(database, files_of_tables(Path(place)), capture, "DIR", read)
+            words = shlex.join([*named, *asked_words(args)])
+            yield Opened(database, files_of_tables(Path(place)), words, "DIR", read)
 
 
 def refuse_tables(captures: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from kwsniff.cli.chosen_calls import add_where
 from kwsniff.cli.colors import Styles, line_printer
 from kwsniff.cli.inputs import HELP, add_input_options, add_page_options, open_inputs, page_file, width
 from kwsniff.cli.options.layouts import add_layouts_option
+from kwsniff.cli.options.places import add_place_option, parse_places, with_placed
 from kwsniff.cli.options.times import zone_of
 from kwsniff.cli.why_lines import MOST_CALLS, Packets, Told, all_lines, screen_lines
 from kwsniff.texts import JSON_VERSION, json_text
@@ -51,7 +52,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("inputs", nargs="+", metavar="INPUT", help=HELP)
+    parser.add_argument("inputs", nargs="*", metavar="INPUT", help=HELP)
+    add_place_option(parser)
     parser.add_argument("--all", action="store_true", help="show everything, not only what fits the screen")
     parser.add_argument("--json", action="store_true", help="findings as JSON")
     add_page_options(parser, "the findings, their calls and charts")
@@ -66,13 +68,14 @@ def run(args: argparse.Namespace) -> int:
     from kwsniff.findings.evaluate import evaluate
     from kwsniff.findings.prefilter.figures import figures_of
 
+    inputs = with_placed(args.inputs, parse_places(args.place), verb="why", argument="INPUT")
     # Checked before the capture is read: a bad name must not cost an hour of work.
     with page_file(args) as file, open_inputs(args.inputs, args) as (database, files, capture, tables, read):
         rules = figures_of(files).worth_asking()
         findings = evaluate(database, capture=capture, tables=tables, rules=rules)
         accounts = _add_up(database, findings)
         told = _prepare(
-            database, findings, accounts, None if capture == "CAPTURE" else shlex.join(args.inputs), args
+            database, findings, accounts, None if capture == "CAPTURE" else shlex.join(inputs), args
         )
         if file is not None:
             from kwsniff.report.report import write_report

@@ -126,7 +126,7 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
         ("capture", "string", False), ("connection_id", "int64", False), ("time", "time", True),
         ("frame", "int64", False), ("kind", "enum:tcp_event", False), ("sender", "enum:direction", True),
         ("stream_offset", "int64", True), ("bytes", "int64", True), ("count", "int64", True),
-        ("call_id", "int64", True),
+        ("lost_before", "bool", True), ("call_id", "int64", True),
     ),
     "stalls": (
         ("capture", "string", False), ("connection_id", "int64", False), ("call_id", "int64", True),

@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0xd1bbe2ab731bf8c6ull
+    #define KWSNIFF_SHAPES 0x6e1595898cd758acull
     """
     const unsigned long long KWSNIFF_SHAPES

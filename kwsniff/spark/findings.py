@@ -36,7 +36,7 @@ def write_findings(
         read = [part for part in parts if part.table in READ]
         sources: Mapping[str, list[Path]] = {name: [] for name in READ}
         with temporary_folder() as copies:
-            folder = staging.folder if staging.is_local else _copy(staging, read, Path(copies))
+            folder = staging.folder if staging.is_local else copy_parts(staging, read, Path(copies))
             for part in read:
                 own[part] = folder / part.path
                 sources[part.table].append(own[part])
@@ -53,7 +53,7 @@ def write_findings(
     return writer.close(), judged
 
 
-def _copy(staging: Place, parts: Sequence[Part], folder: Path) -> Path:
+def copy_parts(staging: Place, parts: Sequence[Part], folder: Path) -> Path:
     """The folder, with these parts of a store: rules read them more than once."""
     for part in parts:
         (folder / part.path).parent.mkdir(parents=True, exist_ok=True)

@@ -39,6 +39,7 @@ DATED: Final["Mapping[str, tuple[str, ...]]"] = {
     "record_batches": ("time",),
     "tcp_events": ("time",),
     "stalls": ("start_time",),
+    "hops": (),
     "groups": ("begin_time", "end_time"),
     "transactions": ("begin_time", "end_time"),
     "commits": ("time",),

@@ -14,9 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.analysis.capture_points import CapturePoints
+from kwsniff.analysis.capture_points import CapturePoints, join_twins
 from kwsniff.analysis.duplicate_captures import note_copies
 from kwsniff.analysis.duplicate_rows import move_repeated
+from kwsniff.analysis.measured_hops import READ as READ_BY_HOPS
 from kwsniff.errors import UsageError
 from kwsniff.findings.views import with_sources
 from kwsniff.layout.catalog import named_layouts
@@ -34,6 +35,7 @@ from kwsniff.spark.events import Spans
 from kwsniff.spark.file_systems import check_uri, is_uri, settings_for
 from kwsniff.spark.findings import write_findings
 from kwsniff.spark.finish import capture_rows, name_topics, write_few
+from kwsniff.spark.hops import write_hops
 from kwsniff.spark.inputs import Capture, Sizes, find_inputs, sizes
 from kwsniff.spark.jobs import cores_of, run_tasks
 from kwsniff.spark.parts import Part, check_parts, write_empty
@@ -212,6 +214,7 @@ class _Run:
         needed = self.chosen | {QUERIES[name].source for name in self.chosen & AGGREGATES.keys()}
         needed |= {"connections"}  # which tell twins
         needed |= {*SOURCES} if "clients" in needed else set()
+        needed |= {*READ_BY_HOPS} if "hops" in needed else set()
         walks, bytes_read = scan_captures(
             self.spark,
             readable,
@@ -258,14 +261,16 @@ class _Run:
         check_parts(folder, parts)
         twins = twins_among(parts, staging=folder, most=self.most_twins, places=places.printable)
         move_repeated(captures, twins)
+        marked = mark_parts(parts, twins, staging=folder)
+        parts = [marked.get(part, part) for part in parts]
+        parts += write_hops(work, parts, captures, join_twins(places, captures, twins.apart))
         figures = new_figures() if "findings" in work.tables else None
         if figures:
             merge_figures(figures, work.scratch, [each.figures for each in decoded])
         parts += write_few(self.spark, work, captures, unread, decoded, twins=twins, figures=figures)
         topics = {key: name for each in decoded for key, name in each.topics.items()}
         named = name_topics(self.spark, parts, topics, root=folder, staging=folder)
-        marked = mark_parts(parts, twins, staging=folder)
-        parts = [named.get(part, marked.get(part, part)) for part in parts]
+        parts = [named.get(part, part) for part in parts]
         if figures:
             figures.add_twins(len(twins.found))
             figures.name_topics(topics)

@@ -16,7 +16,7 @@ from kwsniff.tables.schema import TABLES
 EXPLAINED: Final = ("status", "reason", "wait", "capture_point", "anomaly", "tcp_event", "icmp_error")
 """Closed lists whose words docs/anomalies.md explains, with what to do; others are on the page of a table."""
 
-_MADE: Final = "<!-- Made by `python -m kwsniff.tables.docs docs` -->\n"
+_MADE: Final = "<!-- Made by kwsniff.tables.docs -->\n"
 
 _HEAD: Final = """\
 # Tables
@@ -140,7 +140,7 @@ def _table(table: TableSchema, common: dict[_Identity, Column]) -> str:
         lines += [f"Null, where a column has no other reason: {usual}.", ""]
     lines += [*(_line(column, table.name, usual) for column in own), ""]
     names = ", ".join(f"`{column.name}`{_null(column, common[_identity(column)])}" for column in shared)
-    lines += [f"[Common columns](../tables.md#common-columns): {names}.", ""]
+    lines += [f"[Common](../tables.md#common-columns): {names}.", ""]
     for name in dict.fromkeys(column.enum for column in table.columns if column.enum):
         if _home(name) == table.name:
             lines += [f"## {name}", "", *(f"- `{word}`: {text}" for word, text in WORDS[name].items()), ""]

@@ -18,6 +18,7 @@ from kwsniff.tables.deliveries import DELIVERIES
 from kwsniff.tables.error_codes import ERROR_CODES
 from kwsniff.tables.findings import FINDING_CALLS, FINDINGS
 from kwsniff.tables.groups import GROUPS, TRANSACTIONS
+from kwsniff.tables.hops import HOPS
 from kwsniff.tables.latencies import LATENCIES
 from kwsniff.tables.members import MEMBERS
 from kwsniff.tables.partitions import PARTITIONS, RECORD_BATCHES
@@ -41,6 +42,7 @@ TABLES: Final = {
         RECORD_BATCHES,
         TCP_EVENTS,
         STALLS,
+        HOPS,
         GROUPS,
         MEMBERS,
         TRANSACTIONS,

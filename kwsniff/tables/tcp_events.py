@@ -63,6 +63,13 @@ TCP_EVENTS = TableSchema(
             source="TCP acknowledgement numbers",
             null="not duplicate_acks",
         ),
+        Column(
+            name="lost_before",
+            type="bool",
+            doc="Whether it is the first copy that reached the capture point: an earlier one was lost.",
+            source="TCP numbers and timestamps",
+            null="not a retransmission",
+        ),
         replace(
             CALL_ID,
             doc="The call that it delayed: the one with these bytes; for a reset the oldest without "

@@ -21,6 +21,7 @@ from kwsniff.tables.columns import (
     SOFTWARE_VERSION,
 )
 from kwsniff.tables.enums import WORDS
+from kwsniff.tables.hops import PLACE
 from kwsniff.tables.known_end_times import EVIDENCE, OPENING
 from kwsniff.tables.losses import LOSSES, each_side
 
@@ -386,6 +387,7 @@ CAPTURES = TableSchema(
             _count(f"{name}_bytes", f"Payload: {meaning}.", "classification of each byte", unit="bytes")
             for name, meaning in WORDS["bin"].items()
         ),
+        *PLACE,
         Column(
             name="notes",
             type="strings",

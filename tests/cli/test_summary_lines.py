@@ -10,6 +10,7 @@ from kwsniff.cli.failures import ROUTINE, brokers_grid, clients_grid, without_ro
 from kwsniff.cli.grids import Grid
 from kwsniff.cli.summary import summary as summary_room
 from kwsniff.cli.summary.connections import connections_line, encrypted_lines, twins_line
+from kwsniff.cli.summary.places import place_lines
 from kwsniff.cli.summary.summary import _capture_point, summary_parts
 
 MS = 1_000_000
@@ -222,3 +223,34 @@ def test_brokers_and_clients_have_their_names() -> None:
     assert brokers_grid([error(3, broker_address="b", error_name="E")]).rows[0][:2] == ("b:9092", "E")
     assert clients_grid([error(999)]).rows[0][:2] == ("shop", "10.0.0.2")
     assert clients_grid([error(999, client_id=None)]).rows[0][0] == "10.0.0.2"
+
+
+CLOCK = {"is_reference": False, "clock_drift_ppm": 0.0, "clock_drift_error_ppm": None, "clock_steps": 0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"clock_offset_ns": 3 * 10**9, "clock_error_ns": 10**6}, "clock 3 s ahead, to within 1 ms"),
+        ({"clock_offset_ns": -20_000_000, "clock_error_ns": 2_000}, "clock 20 ms behind, to within 2 us"),
+        ({"clock_offset_ns": None, "clock_error_ns": None}, "no calls tell its clock"),
+        (
+            {"clock_offset_ns": 0, "clock_error_ns": 10**6, "clock_drift_ppm": -100.0,
+             "clock_drift_error_ppm": 3.0, "clock_steps": 1},
+            "clock 0 ns ahead, to within 1 ms; 100.0 ppm slower, to within 3.0 ppm; stepped 1 time",
+        ),
+        ({"clock_offset_ns": 0, "clock_error_ns": 10**6, "clock_drift_ppm": 2.0,
+          "clock_drift_error_ppm": 3.0}, "clock 0 ns ahead, to within 1 ms"),
+    ],
+)  # fmt: skip
+def test_a_place_has_a_line_with_its_clock(changes: dict[str, Any], said: str) -> None:
+    (line,) = place_lines([{"place": "b\x1b[1m", "side": "broker", **CLOCK, **changes}], 10)
+    place, _, told = line.partition(": ")
+    assert told == said
+    assert place.endswith(", nearest to the broker")
+    assert "\x1b" not in place
+
+
+def test_places_beyond_the_first_are_counted() -> None:
+    place = {"place": "a", "side": None, **CLOCK, "is_reference": True}
+    assert list(place_lines([place] * 3, 2))[-1] == "and 1 more place"

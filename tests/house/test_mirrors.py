@@ -39,7 +39,7 @@ def test_link_types_have_the_bit_that_the_packet_reader_sets() -> None:
 
 
 def test_tables_of_users_are_those_of_the_core_and_the_computed_ones() -> None:
-    derived = (*TIMELINES, "captures", "findings", "finding_calls")
+    derived = (*TIMELINES, "hops", "captures", "findings", "finding_calls")
     assert [name for name in TABLES if name not in derived] == list(CORE_TABLES)
 
 

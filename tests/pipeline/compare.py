@@ -19,8 +19,8 @@ Row = dict[str, Any]
 Tables = Mapping[str, list[Row]]
 TABLES = (
     "api_calls", "latencies", "error_codes", "connections", "anomalies", "partitions", "record_batches",
-    "tcp_events", "stalls", "groups", "members", "transactions", "commits", "deliveries", "brokers",
-    "leaders", "api_ranges", "clients", "servers", "captures",
+    "tcp_events", "stalls", "hops", "groups", "members", "transactions", "commits", "deliveries",
+    "brokers", "leaders", "api_ranges", "clients", "servers", "captures",
 )  # fmt: skip
 # How a run numbers things and what file it read: not part of what a capture says.
 NUMBERING = (

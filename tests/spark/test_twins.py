@@ -67,6 +67,7 @@ def test_captures_of_two_places_count_once(in_process: None, tmp_path: Path, num
     assert written(tmp_path / "out") == expected
     assert sum(row["twin_of"] is not None for row in expected["connections"]) == 5
     assert sum("seen at another place" in note for row in expected["captures"] for note in row["notes"]) == 1
+    assert len(expected["hops"]) == 41
 
 
 @pytest.mark.slow

@@ -28,7 +28,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     generated.write_bytes(pcap(frames(packets)))
     files = [next(path for path in (CAPTURES / name).iterdir() if "pcap" in path.suffix) for name in RECORDED]
     stalled = CAPTURES / "field" / "nagle_40ms.pcap"
-    kwsniff.analyze([*files, stalled, generated], output=folder / "out")
+    places = [CAPTURES / "clocks" / "near" / f"{place}.pcap" for place in ("client", "broker")]
+    kwsniff.analyze([*files, stalled, *places, generated], output=folder / "out")
     return folder / "out"
 
 

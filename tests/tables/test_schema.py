@@ -14,7 +14,7 @@ from kwsniff.tables.schema import TABLES, arrow_schema, spark_ddl
 @pytest.mark.parametrize("table", [*TABLES.values(), *AGGREGATES.values()], ids=lambda table: table.name)
 def test_every_column_is_described_on_its_page_or_once_for_several(table: TableSchema) -> None:
     pages = tables_pages()
-    own, _, rest = pages[f"tables/{table.name}.md"].partition("[Common columns]")
+    own, _, rest = pages[f"tables/{table.name}.md"].partition("[Common]")
     common = rest.partition("\n")[0]
     for column in table.columns:
         described = re.search(rf"^- [^(]*`{column.name}`[^(]* \({column.type}", own, re.MULTILINE)

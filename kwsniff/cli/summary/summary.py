@@ -9,6 +9,7 @@ from kwsniff.cli.grids import Grid, Prose, fit, plain, wrap
 from kwsniff.cli.summary.captures import capture_lines
 from kwsniff.cli.summary.connections import connections_line, encrypted_lines, twins_line
 from kwsniff.cli.summary.findings import findings_part, reason_of_waits
+from kwsniff.cli.summary.places import place_lines
 from kwsniff.tables.enums import WORDS
 from kwsniff.tables.servers import name_servers
 from kwsniff.texts import clean, in_bytes, in_percent, in_time, plural
@@ -73,6 +74,7 @@ def summary_parts(summary: Facts, top: int, zone: Zone = UTC_ZONE) -> Iterator[P
     """Lines and grids of the summary, in the order they are shown."""
     unread = summary["unread"]
     yield from capture_lines(summary["captures"][: len(summary["captures"]) - len(unread)], top, zone)
+    yield from place_lines(summary.get("places") or [], top)
     yield from (f"{clean(each['capture'])}: not read: {clean(each['reason'])}" for each in unread[:top])
     if len(unread) > top:
         yield f"and {plural(len(unread) - top, 'more file')} not read"

@@ -334,5 +334,9 @@ cdef void write_event(Context* context, Connection* connection, KafkaConnection*
     put_known(table, TCP_EVENTS_STREAM_OFFSET, event.offset >= 0, event.offset)
     put_known(table, TCP_EVENTS_BYTES, event.bytes >= 0, event.bytes)
     put_known(table, TCP_EVENTS_COUNT, event.count >= 0, event.count)
+    if event.kind == TCP_EVENT_RETRANSMISSION:
+        put_bool(table, TCP_EVENTS_LOST_BEFORE, event.lost_before)
+    else:
+        put_null(table, TCP_EVENTS_LOST_BEFORE)
     put_known(table, TCP_EVENTS_CALL_ID, call_id >= 0, call_id)
     end_row(table)

@@ -13,6 +13,7 @@ cdef struct TcpEvent:
     int64_t time
     int64_t frame
     int64_t capture
+    bint lost_before    # of what was sent again: no earlier copy came here
 
 cdef enum:
     EVENTS = 16         # that wait until it is known whose they are

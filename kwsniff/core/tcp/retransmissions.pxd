@@ -117,7 +117,8 @@ cdef inline int64_t zero_window_until(Direction* own, int64_t time) noexcept nog
 
 
 cdef inline void tell_event(Streams* streams, Connection* connection, int kind, int sender, int stream, int64_t offset,
-                            int64_t bytes, int64_t count, int64_t time, int64_t frame, int64_t capture) noexcept nogil:
+                            int64_t bytes, int64_t count, int64_t time, int64_t frame, int64_t capture,
+                            bint lost_before=False) noexcept nogil:
     """`offset` in the stream of endpoint `stream`, `bytes` and `count` are -1 where there is none."""
     cdef TcpEvent event
     cdef bint had_room = connection.events != NULL
@@ -130,6 +131,7 @@ cdef inline void tell_event(Streams* streams, Connection* connection, int kind, 
     event.time = time
     event.frame = frame
     event.capture = capture
+    event.lost_before = lost_before
     streams.sink.event(streams.sink.context, connection, &event)
     # The sink that keeps the event may have taken room for it, and does not know these totals.
     streams.event_rooms += connection.events != NULL and not had_room

@@ -15,7 +15,7 @@ cdef extern from *:
     const int64_t STALL_LEAST
 
 cdef void take_again(Streams* streams, Connection* connection, int sender, Segment* segment, Arrival* arrival, int32_t ahead,
-                     uint32_t length) noexcept nogil
+                     uint32_t length, bint lost_before) noexcept nogil
 cdef void note_wider(Direction* other, Segment* segment) noexcept nogil
 cdef void judge_stall(Streams* streams, Connection* connection, int sender, Segment* segment, Arrival* arrival,
                       bint again) noexcept nogil

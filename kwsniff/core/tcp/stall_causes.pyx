@@ -63,10 +63,11 @@ cdef struct Known:
 
 
 cdef void take_again(Streams* streams, Connection* connection, int sender, Segment* segment, Arrival* arrival, int32_t ahead,
-                     uint32_t length) noexcept nogil:
-    """`length` bytes of the segment were sent before."""
+                     uint32_t length, bint lost_before) noexcept nogil:
+    """`length` bytes of the segment were sent before; `lost_before`: no earlier copy of them came here."""
     tell_event(streams, connection, TCP_EVENT_RETRANSMISSION, sender, sender,
-               block_of(connection).direction[sender].snd.offset + ahead, length, -1, segment.time, segment.frame, streams.capture)
+               block_of(connection).direction[sender].snd.offset + ahead, length, -1, segment.time, segment.frame, streams.capture,
+               lost_before)
     judge_stall(streams, connection, sender, segment, arrival, True)
 
 

@@ -443,7 +443,7 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
         pass_over_repeated(streams, connection, sender, segment, ahead, arrival)
         return
     own.traffic.retransmitted += repeated
-    take_again(streams, connection, sender, segment, arrival, ahead, repeated)
+    take_again(streams, connection, sender, segment, arrival, ahead, repeated, False)
     drop_payload(streams, arrival, DROP_RETRANSMITTED, keep(segment.payload, repeated).num)
     streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_OVERLAP, repeated)
     if differs(&own.recent, segment.seq, keep(segment.payload, repeated)):
@@ -463,7 +463,7 @@ cdef void take_lost(Streams* streams, Connection* connection, int sender, Segmen
     own.traffic.lost_before += <int64_t>segment.length
     own.traffic.retransmissions += 1
     arrival.retransmissions += 1
-    take_again(streams, connection, sender, segment, arrival, 0, segment.length)
+    take_again(streams, connection, sender, segment, arrival, 0, segment.length, True)
 
 
 cdef void pass_over_repeated(Streams* streams, Connection* connection, int sender, Segment* segment, int32_t ahead,
@@ -473,7 +473,7 @@ cdef void pass_over_repeated(Streams* streams, Connection* connection, int sende
     own.traffic.retransmissions += 1
     own.trips.timed = False
     note_again(own, segment, ahead)
-    take_again(streams, connection, sender, segment, arrival, ahead, segment.length)
+    take_again(streams, connection, sender, segment, arrival, ahead, segment.length, False)
     if differs(&own.recent, segment.seq, segment.payload):
         streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_CONFLICT, segment.length)
     drop_payload(streams, arrival, DROP_RETRANSMITTED, segment.payload.num)
@@ -490,7 +490,7 @@ cdef void hold_behind_reset(Streams* streams, Connection* connection, int sender
         return
     if repeated > 0:
         own.traffic.retransmitted += repeated
-        take_again(streams, connection, sender, segment, arrival, ahead, repeated)
+        take_again(streams, connection, sender, segment, arrival, ahead, repeated, False)
         drop_payload(streams, arrival, DROP_RETRANSMITTED, keep(segment.payload, repeated).num)
         streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_OVERLAP, repeated)
         rest.seq += <uint32_t>repeated

@@ -63,12 +63,13 @@ class Twins:
     """Connection_id -> what it is the twin of.
 
     `left_out`: connections that were not compared. `repeated`: name of a capture -> bytes sent again that it
-    has a second time, on twins of its own connections.
+    has a second time, on twins of its own connections. `apart`: captures of twins, where they are of two.
     """
 
     found: dict[int, Twin] = field(default_factory=dict)
     left_out: int = 0
     repeated: Counter[str] = field(default_factory=Counter)
+    apart: set[tuple[str, str]] = field(default_factory=set)
     _ids: Numbers | None = None
 
     def __bool__(self) -> bool:
@@ -138,6 +139,8 @@ def _count_repeated(twins: Twins, rows: pa.Table) -> None:
         capture, num = known[number]
         if capture == known[twin.of][0]:
             twins.repeated[capture] += num
+        else:
+            twins.apart.add((known[twin.of][0], capture))
 
 
 def _join_places(twins: Twins, rows: pa.Table, places: Mapping[str, int], calls: Mapping[int, int]) -> None:
