@@ -33,6 +33,8 @@ from kwsniff.timelines.offsets import (
 )
 
 APPENDED, FETCHED, REACHED, COMMITTED, SENT, ANSWERED = 0, 1, 2, 3, 4, 5
+_KINDS: Final = 6
+_OF_READERS: Final = (FETCHED, COMMITTED)
 IN_SYNC, STABLE = 1, 2
 """Flags: the response came when all in-sync replicas had the batch; the reader takes only what is stable."""
 UNKNOWN: Final = -(1 << 62)
@@ -91,7 +93,7 @@ def extract_sightings(
     if not some:
         return None
     both = concat_coded(some)
-    order = np.lexsort((whole_numbers(both["kind"], 0), whole_numbers(both[PLACE], 0)))
+    order = np.argsort(whole_numbers(both[PLACE], 0) * _KINDS + whole_numbers(both["kind"], 0), kind="stable")
     return take_rows(both, order)
 
 
@@ -137,11 +139,12 @@ class _Rows:
         rows, places = filter_rows(self.rows, chosen), self.places[chosen]
         count = len(places)
         columns: dict[str, pa.Array] = {PLACE: numbers(pa.int64(), places)}
+        none = pa.nulls(count, pa.dictionary(pa.int32(), pa.string()))
         for name in ("client_id", "client_address"):
-            columns[name] = take_rows(self.calls[name], places)
-        for name in ("topic", "topic_id", "group_id"):
-            given = name in rows.schema.names and (name != "group_id" or kind == COMMITTED)
-            columns[name] = rows[name] if given else pa.nulls(count, pa.dictionary(pa.int32(), pa.string()))
+            columns[name] = take_rows(self.calls[name], places) if kind in _OF_READERS else none
+        columns["group_id"] = rows["group_id"] if kind == COMMITTED else none
+        for name in ("topic", "topic_id"):
+            columns[name] = rows[name]
         for name in ("connection_id", "call_id"):
             columns[name] = rows[name]
         told = {"kind": np.full(count, kind), "partition": whole_numbers(rows["partition"], null=0)}
