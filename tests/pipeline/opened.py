@@ -24,7 +24,10 @@ TABLES = (
     "api_calls", "latencies", "error_codes", "partitions", "record_batches", "groups", "members",
     "transactions", "commits", "deliveries", "brokers", "leaders", "api_ranges", "clients", "servers",
 )  # fmt: skip
-_CALLS = ("call_id", "first_call_id", "last_call_id", "high_watermark_call_id", "queued_behind")
+_CALLS = (
+    "call_id", "first_call_id", "last_call_id", "high_watermark_call_id", "queued_behind", "produced_call_id",
+    "visible_call_id", "fetched_call_id", "committed_call_id",
+)  # fmt: skip
 
 
 def wide(size: int = 30_000, calls: int = 4) -> Scene:
