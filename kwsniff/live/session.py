@@ -145,7 +145,7 @@ class Session:
         if state is None:
             return batches, None
         silent_ns = time.monotonic_ns() - self._heard_ns
-        return batches, Picture(state, deepcopy(self._timelines.state()), silent_ns)
+        return batches, Picture(state, self._path.state(), deepcopy(self._timelines.state()), silent_ns)
 
     def _take(self, *, save: bool = False) -> tuple[Batches, bytes | None]:
         with self._turn:

@@ -18,6 +18,8 @@ class Picture:
     """A snapshot of unfinished calls and connections in a running capture."""
 
     state: bytes
+    held: bytes
+    """What the path of rows holds back."""
     timelines: tuple[Any, ...]
     silent_ns: int
     """Time since the last packet."""
@@ -31,6 +33,7 @@ def make_batches(
     facts = analyzer.close_capture()
     analyzer.finish()
     path = RowPath(catalog, TABLES)
+    path.resume(picture.held)
     batches = path.build_all(take_rows(analyzer, delivered))
     timelines = Timelines(catalog)
     timelines.resume(picture.timelines)

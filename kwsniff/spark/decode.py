@@ -178,6 +178,14 @@ class Rows:
         self._path = RowPath(catalog, tables)
         analyzer.when_full = self.take_all
 
+    def state(self) -> bytes:
+        """What the row path holds back, for `resume`."""
+        return self._path.state()
+
+    def resume(self, state: bytes) -> None:
+        """Continues from a saved state."""
+        self._path.resume(state)
+
     def drain(self) -> None:
         """Takes the larger tables once one of them fills a row group."""
         if large := large_tables(self.analyzer):

@@ -18,7 +18,9 @@ from kwsniff.spark.tail import Piece, read
 from kwsniff.tables.captures import CaptureName, CaptureRow, capture_row
 from kwsniff.tables.schema import TABLES
 
-_PACKETS_BYTES = 8  # in front of the state: packets of the captures before the one that is open
+_NUMBER_BYTES = 8
+"""A state begins with two numbers: packets of the captures before the one that is open, and bytes of the
+state of the row path, which follows. The analyzer's comes last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +60,14 @@ def advance_bucket(
     """The task; states and parts are files in `folder`."""
     place = Place(folder)
     place.check()
-    state = Path(states[number]).read_bytes() if states else None
+    before, early, state = _read_state(Path(states[number]).read_bytes()) if states else (0, b"", None)
     catalog = load_catalog(settings["layouts"])
     analyzer = _taken_up(state, number, settings, catalog)
-    before = int.from_bytes(state[:_PACKETS_BYTES], "little") if state else 0
     rows = Rows(
         analyzer, catalog, frozenset(TABLES), place, place, f"{prefix}-{number:05}",
         run_id=run_id, packets_before=before,
     )  # fmt: skip
+    rows.resume(early)
     captures = []
     for piece in step.pieces:
         if piece.opens:
@@ -83,7 +85,9 @@ def advance_bucket(
         rows.finish()
     rows.take_all()
     path = Path(folder) / f"{prefix}-{number:05}-{uuid.uuid4().hex[:12]}.state"
-    path.write_bytes(rows.notes.packets_before.to_bytes(_PACKETS_BYTES, "little") + analyzer.save())
+    early = rows.state()
+    head = [each.to_bytes(_NUMBER_BYTES, "little") for each in (rows.notes.packets_before, len(early))]
+    path.write_bytes(b"".join([*head, early, analyzer.save()]))
     ended = range(step.captures_before + len(captures))
     accounting = [analyzer.accounting(place) for place in ended]
     return Advanced(
@@ -96,6 +100,13 @@ def advance_bucket(
     )
 
 
+def _read_state(state: bytes) -> tuple[int, bytes, bytes]:
+    """Packets before, the state of the row path, the analyzer's."""
+    before, size = (int.from_bytes(state[at : at + _NUMBER_BYTES], "little") for at in (0, _NUMBER_BYTES))
+    begin = 2 * _NUMBER_BYTES
+    return before, state[begin : begin + size], state[begin + size :]
+
+
 def _taken_up(state: bytes | None, number: int, settings: Mapping[str, Any], catalog: Catalog) -> Analyzer:
     num_buckets = settings["num_buckets"]
     bucket = (number, num_buckets) if num_buckets > 1 else None
@@ -106,6 +117,6 @@ def _taken_up(state: bytes | None, number: int, settings: Mapping[str, Any], cat
             catalog, CORE_OUTPUT, ports=settings["ports"], limits=settings["limits"], bucket=bucket
         )
     else:
-        analyzer = resume_analyzer(catalog, state[_PACKETS_BYTES:], CORE_OUTPUT)
+        analyzer = resume_analyzer(catalog, state, CORE_OUTPUT)
     analyzer.open_tls(secrets)
     return analyzer

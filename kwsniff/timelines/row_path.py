@@ -8,6 +8,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
+from pyarrow import ipc
 
 from kwsniff.analyzers import CORE_OUTPUT
 from kwsniff.core.analyzer import Analyzer
@@ -77,6 +78,21 @@ class RowPath:
         if partitions is not None and partitions.num_rows:
             self._early = None
         return extract_events(calls, details, partitions, self._catalog, timed, batches=records)
+
+    def state(self) -> bytes:
+        """The record batches whose calls come later, for `resume`."""
+        if self._early is None:
+            return b""
+        sink = pa.BufferOutputStream()
+        with ipc.new_stream(sink, self._early.schema) as writer:
+            writer.write_batch(self._early)
+        return bytes(sink.getvalue())
+
+    def resume(self, state: bytes) -> None:
+        """Continues from a saved state."""
+        if state:
+            with ipc.open_stream(state) as reader:
+                self._early = reader.read_next_batch()
 
     def _gather(self, records: pa.RecordBatch | None) -> pa.RecordBatch | None:
         """The record batches since calls with partitions came last."""
