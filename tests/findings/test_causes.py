@@ -79,7 +79,7 @@ def test_causes_come_first_however_many_are_behind_each_other() -> None:
 
 
 def _told(found: list[Finding]) -> Told:
-    basis = {"seconds": 1.0, "calls": 9, "clients": 1, "brokers": 1, "payload_bytes": 10}
+    basis = {"seconds": 1.0, "calls": 9, "clients": 1, "brokers": 1, "payload_bytes": 10, "servers": []}
     return Told(basis, found, {"errors_by_client": [], "errors_by_broker": []}, ["nothing"], {}, None)
 
 
