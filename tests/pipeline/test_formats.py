@@ -24,7 +24,9 @@ ALL_TIMES = (
     "broker_round_trip_ns", "network_ns", "queued_behind", "queued_behind_wait",
     "capture_point", "client_zero_window_ns", "broker_zero_window_ns", "zero_window_ns",
     "begin_time", "end_time", "duration_ns", "first_join_time", "last_join_time",
-    "joined_time", "left_time", "close_time", "connect_ns",
+    "joined_time", "left_time", "close_time", "connect_ns", "lag_ns",
+    "produced_time", "acknowledged_time", "visible_time", "fetched_time", "committed_time", "before_wire_ns",
+    "produce_ns", "replication_ns", "fetch_wait_ns", "fetch_ns", "processing_ns",
 )  # fmt: skip
 
 
