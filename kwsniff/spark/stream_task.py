@@ -85,9 +85,7 @@ def advance_bucket(
         rows.finish()
     rows.take_all()
     path = Path(folder) / f"{prefix}-{number:05}-{uuid.uuid4().hex[:12]}.state"
-    early = rows.state()
-    head = [each.to_bytes(_NUMBER_BYTES, "little") for each in (rows.notes.packets_before, len(early))]
-    path.write_bytes(b"".join([*head, early, analyzer.save()]))
+    path.write_bytes(_make_state(rows.notes.packets_before, rows.state(), analyzer.save()))
     ended = range(step.captures_before + len(captures))
     accounting = [analyzer.accounting(place) for place in ended]
     return Advanced(
@@ -98,6 +96,11 @@ def advance_bucket(
         accounting,
         analyzer.topic_names(),
     )
+
+
+def _make_state(before: int, early: bytes, state: bytes) -> bytes:
+    head = [each.to_bytes(_NUMBER_BYTES, "little") for each in (before, len(early))]
+    return b"".join([*head, early, state])
 
 
 def _read_state(state: bytes) -> tuple[int, bytes, bytes]:
