@@ -210,11 +210,8 @@ def _one_message(args: argparse.Namespace) -> int:
     from kwsniff.layout.catalog import load_catalog
     from kwsniff.view.decode import decode
 
-    pasted = without_size(_read_argument(args.hex))
-    _say_form(pasted)
-    data = pasted.data
     catalog = load_catalog()
-    limits = _limits(args)
+    options: dict[str, Any] = {"catalog": catalog, "limits": _limits(args)}
     if args.response:
         api = catalog.api(args.api) if args.api is not None else None
         if api is None or args.api_version is None:
@@ -222,16 +219,17 @@ def _one_message(args: argparse.Namespace) -> int:
                 "a response does not contain its API and version: give --api and --version, e.g. --api "
                 "fetch --version 12"
             )
-        version = args.api_version
-        message = decode(
-            data, direction="response", api_key=api.key, api_version=version, catalog=catalog, limits=limits
-        )
+        options |= {"direction": "response", "api_key": api.key, "api_version": args.api_version}
     elif args.api is not None or args.api_version is not None:
         raise UsageError(
             "--api and --version are only for --response; a request contains its API and version"
         )
-    else:
-        message = decode(data, catalog=catalog, limits=limits)
+    pasted = _read_argument(args.hex)
+    message = decode(pasted.data, **options)
+    # The first four bytes of a message may happen to be a size: an api key and version, a correlation id.
+    if message.error and (shorter := without_size(pasted)) is not pasted:
+        pasted, message = shorter, decode(shorter.data, **options)
+    _say_form(pasted)
     if args.json:
         print(json_text(message.as_full_dict()))
     elif args.hexdump:

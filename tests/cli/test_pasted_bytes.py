@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from kwsniff.cli.main import run
 from kwsniff.cli.pasted_bytes import read_pasted, without_size
 from kwsniff.errors import UsageError
+from tests.traffic import messages
+from tests.traffic.records import batch
 
 REQUEST = bytes.fromhex("00120000000000070003") + b"foo"
 WITH_SIZE = len(REQUEST).to_bytes(4, "big") + REQUEST
@@ -97,6 +99,29 @@ def test_a_packet_that_tcpdump_prints_is_decoded(capsys: pytest.CaptureFixture[s
         shown = capsys.readouterr()
         assert shown.out.startswith("ApiVersions request")
         assert f"read as {name}, without " in shown.err
+
+
+@pytest.mark.parametrize("version", [9, 11])
+def test_an_api_key_and_version_are_no_size(version: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Produce is API 0: a request begins with four bytes that could be a size."""
+    request = messages.produce(version, 7, {"orders": {0: batch([b"an order"])}}).request
+    size, message = request[:4], request[4:]
+    assert int.from_bytes(message[:4], "big") == version < len(message)
+    for data, said in ((message, ""), (size + message, "kwsniff: read as hex, without 4 size bytes\n")):
+        assert run(["decode", data.hex()]) == 0
+        shown = capsys.readouterr()
+        assert shown.out.startswith(f"Produce request v{version}")
+        assert shown.err == said
+
+
+def test_a_correlation_id_is_no_size(capsys: pytest.CaptureFixture[str]) -> None:
+    """ApiVersions v0 with one API: 12 bytes after correlation id 12."""
+    message = "0000000c" + "0000" + "00000001" + "0012" + "0000" + "0003"
+    for data, said in ((message, ""), ("00000010" + message, "kwsniff: read as hex, without 4 size bytes\n")):
+        assert run(["decode", "--response", "--api", "api_versions", "--version", "0", data]) == 0
+        shown = capsys.readouterr()
+        assert "correlation_id: 12\n" in shown.out
+        assert shown.err == said
 
 
 def test_what_was_read_is_said(capsys: pytest.CaptureFixture[str]) -> None:
