@@ -182,6 +182,16 @@ def test_servers_beyond_the_bound_are_left_out_and_counted(monkeypatch: pytest.M
     assert room.left_out == 1
 
 
+def test_a_server_that_lists_ever_new_features_takes_no_more_memory() -> None:
+    room = Room()
+    found = Servers(CATALOG, room)
+    for number in range(300):
+        found.add_versions(ADDRESS, versions("4.3.1", **feature(f"feature.{number}")))
+    found.finish()
+    assert len(found.rows[0]["features"]) == servers._MOST_FEATURES
+    assert room.left_out == 300 - servers._MOST_FEATURES
+
+
 def test_products_in_words() -> None:
     known = [("apache_kafka", "4.3.0", "4.3.1"), ("unknown", None, None), ("msk", "3.6.0", "3.6.0")]
     assert name_servers(known) == "Apache Kafka 4.3.0 to 4.3.1, Amazon MSK 3.6.0"

@@ -27,6 +27,7 @@ MOST_SERVERS: Final = 10_000
 _MOST_RANGES: Final = 8
 """Maximum different lists of ranges of a server: releases that follow each other at an address."""
 _MOST_KEYS: Final = 512
+_MOST_FEATURES: Final = 64
 _MOST_PROOFS: Final = 4
 _LONGEST: Final = 120
 _PATTERNS: Final = "servers.tsv"
@@ -91,8 +92,11 @@ class Servers:
         if is_new and self._room.admits(SHORT * len(ranges)):
             server.ranges.append(ranges)
         features = [each for each in list_elements(said, "supported_features") if "max_version" in each]
-        for each in features[:_MOST_KEYS]:
-            server.features[_cut(each["name"])] = f"{each['min_version']}-{each['max_version']}"
+        for each in features[:_MOST_FEATURES]:
+            name = _cut(each["name"])
+            full = len(server.features) >= _MOST_FEATURES
+            if name in server.features or self._room.admits(2 * SHORT, full=full):
+                server.features[name] = f"{each['min_version']}-{each['max_version']}"
         self._match(server, "api", map(str, ranges))
         self._match(server, "feature", [each["name"] for each in features])
 
@@ -165,7 +169,7 @@ class Servers:
         for product, word in self._find(kind, words):
             proofs = server.proofs.setdefault(product, [])
             text = _SAYS[kind].format(_cut(word))
-            if text not in proofs and len(proofs) < _MOST_PROOFS:
+            if text not in proofs and len(proofs) < _MOST_PROOFS and self._room.admits(2 * SHORT):
                 proofs.append(text)
 
     def _find(self, kind: str, words: Iterable[str]) -> Iterator[tuple[str, str]]:
