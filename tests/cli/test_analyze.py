@@ -3,8 +3,6 @@
 import gzip
 import io
 import json
-import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +18,7 @@ from kwsniff.tables.enums import WORDS
 from kwsniff.tables.folder import Folder
 from kwsniff.tables.schema import TABLES
 from kwsniff.texts import clean, in_bytes, in_percent, in_time, plural
+from tests.cli.terminal import run_on_terminal
 from tests.house.tree import ROOT
 from tests.traffic.files import frames, pcap
 from tests.traffic.scenes import two_clients
@@ -149,22 +148,8 @@ def test_a_capture_comes_from_standard_input(capture: Path) -> None:
 
 def on_a_terminal(*arguments: str | Path) -> tuple[int, str]:
     """Exit status and everything shown on a terminal."""
-    main, side = pty.openpty()
-    command = [sys.executable, "-m", "kwsniff.cli.main", *arguments]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "160"}
-    process = subprocess.Popen(command, stdin=side, stdout=side, stderr=side, env=environment)
-    os.close(side)
-    shown = b""
-    while True:
-        try:
-            piece = os.read(main, 65536)
-        except OSError:  # how Linux says that nobody holds the other side any more
-            break
-        if not piece:
-            break
-        shown += piece
-    os.close(main)
-    return process.wait(), shown.decode()
+    size = {"TERM": "xterm", "COLUMNS": "160"}
+    return run_on_terminal(*arguments, environment=size, progress=True)
 
 
 def test_a_terminal_gets_tables_and_progress(capture: Path) -> None:

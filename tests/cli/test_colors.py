@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.cli.terminal import run_on_terminal
 
 CAPTURE = Path(__file__).parents[2] / "captures" / "incidents" / "broker_stalled" / "broker.pcap"
 COMMAND = [sys.executable, "-m", "kwsniff.cli.main", "why", str(CAPTURE)]
@@ -17,20 +17,10 @@ RED = "\x1b[1;31mPROBLEM broker_stalled\x1b[0m"
 
 def shown(**more: str) -> str:
     """What a terminal gets; the progress goes elsewhere."""
-    leader, follower = pty.openpty()
-    kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-    environment = kept | {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"} | more
-    with subprocess.Popen(COMMAND, stdout=follower, stderr=subprocess.DEVNULL, env=environment) as child:
-        os.close(follower)
-        text = b""
-        try:
-            while piece := os.read(leader, 65536):
-                text += piece
-        except OSError:  # the other end is closed
-            pass
-    os.close(leader)
-    assert child.returncode == 1
-    return text.decode()
+    size = {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
+    status, text = run_on_terminal("why", CAPTURE, environment=size | more)
+    assert status == 1
+    return text
 
 
 def test_a_terminal_gets_severity_in_color() -> None:

@@ -2,10 +2,7 @@
 
 import gzip
 import io
-import os
-import pty
 import re
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -15,6 +12,7 @@ import pytest
 import kwsniff
 from kwsniff.cli.main import run
 from tests.cli.shown import CAPTURES, PAGE, about, headings, lines, messages, page, recorded, written
+from tests.cli.terminal import run_on_terminal
 from tests.traffic.exchange import Exchange
 from tests.traffic.groups import sasl_authenticate, sasl_handshake
 from tests.traffic.messages import metadata, produce
@@ -290,24 +288,13 @@ def test_requests_that_wait_too_long_are_shown_without_their_response(
 def test_a_terminal_gets_colours_and_no_control_characters_of_the_wire(tmp_path: Path) -> None:
     evil = metadata(9, 5, ["\x1b[31mred\x07", "\x1b]0;title\x07"])
     capture = written(tmp_path / "evil.pcap", one_by_one([evil]).packets())
-    leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "kwsniff.cli.main", "show", capture]
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "200"}
-    environment.pop("NO_COLOR", None)
-    with subprocess.Popen(command, stdout=follower, env=environment) as child:
-        os.close(follower)
-        shown = b""
-        try:
-            while piece := os.read(leader, 65536):
-                shown += piece
-        except OSError:  # the other end is closed
-            pass
-    os.close(leader)
-    assert child.returncode == 0
-    assert b"\x1b[1mcall 4000" in shown
-    assert rb"\x1b]0;title" in shown
-    assert b"\x1b]0;" not in shown
-    assert b"\x07" not in shown
+    size = {"TERM": "xterm-256color", "COLUMNS": "200"}
+    status, shown = run_on_terminal("show", capture, environment=size)
+    assert status == 0
+    assert "\x1b[1mcall 4000" in shown
+    assert r"\x1b]0;title" in shown
+    assert "\x1b]0;" not in shown
+    assert "\x07" not in shown
 
 
 def test_the_page_shows_what_the_command_shows() -> None:
