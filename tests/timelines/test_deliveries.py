@@ -7,10 +7,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import kwsniff
 from kwsniff.timelines.deliveries import deliveries as held
+from kwsniff.timelines.deliveries.sightings import APPENDED, FETCHED, SIGHTINGS
+from kwsniff.timelines.memory_budget import Room
 from tests.pipeline.compare import analyzed_packets
 from tests.traffic import groups, messages
 from tests.traffic.exchange import Exchange
@@ -292,21 +295,63 @@ def test_clients_note_the_same_times(column: str, name: str, sign: int) -> None:
         assert apart[-1] <= 5_000
 
 
-def test_memory_is_bounded_and_what_is_left_out_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = kwsniff.analyze(RECORDED / "capture.pcap").deliveries
-    monkeypatch.setattr(held, "_LEAST", 64)
+def _sightings(kind: int, *bases: int) -> pa.RecordBatch:
+    """Batches of one record that shop produced, or that reader fetched, a second apart by offset."""
+    count = len(bases)
+    texts = {"topic": "orders", "client_id": "reader", "client_address": "10.0.0.9"}
+    times = {"begin": 1, "shown": 2, "end": 3}
+    columns: list[pa.Array] = []
+    for field in SIGHTINGS:
+        if field.type == pa.string():
+            column = pa.array([texts.get(field.name)] * count, pa.string()).dictionary_encode()
+        elif field.name in times:
+            column = pa.array(
+                [1_000_000 * (base + 100 * kind) + times[field.name] for base in bases], pa.int64()
+            )
+        elif field.name in ("base", "last", "call_id"):
+            column = pa.array(bases, pa.int64())
+        else:
+            column = pa.array(
+                [kind if field.name == "kind" else 1 if field.name == "record_count" else 0] * count
+            )
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, names=SIGHTINGS.names)
+
+
+def test_a_reader_that_comes_after_its_produce_was_let_go_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room for four: of six the older half goes. Batch 40 was produced before the capture."""
+    monkeypatch.setattr(held, "_LEAST", 4)
     monkeypatch.setattr(held, "_SHARE", 1 << 40)
-    monkeypatch.setattr("kwsniff.timelines.row_path.ROW_GROUP_ROWS", 50)
-    found = kwsniff.analyze(RECORDED / "capture.pcap")
-    rows = found.deliveries.to_pylist()
-    assert found.anomalies.to_pylist() or len(rows) == whole.num_rows
-    # What is there is as it would be with more memory; a reader that came later has no Produce.
-    names = ("base_offset", "group_id", "fetched_time")
-    complete = {tuple(row[name] for name in names) for row in whole.to_pylist()}
-    assert {tuple(row[name] for name in names) for row in rows if row["group_id"]} <= complete
-    assert {row["base_offset"] for row in rows} == {row["base_offset"] for row in whole.to_pylist()}
+    room = Room()
+    found = held.Deliveries(room)
+    found.add(_sightings(APPENDED, *range(6)), [])
+    found.add(_sightings(FETCHED, 1, 4, 40), [])
+    found.finish()
+    rows = pa.Table.from_batches([*found.take(0)]).select(["base_offset", "produced_time", "fetched_time"])
+    seen = [
+        (row["base_offset"], bool(row["produced_time"]), bool(row["fetched_time"]))
+        for row in rows.to_pylist()
+    ]
+    given_up = [(0, True, False), (1, True, False), (2, True, False)]
+    assert sorted(seen) == sorted(
+        [*given_up, (1, False, True), (3, True, False), (4, True, True), (5, True, False), (40, False, True)]
+    )
+    assert room.left_out == 1
+
+
+def test_batches_without_a_reader_are_not_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held, "_LEAST", 4)
+    monkeypatch.setattr(held, "_SHARE", 1 << 40)
+    room = Room()
+    found = held.Deliveries(room)
+    for first in range(0, 60, 6):
+        found.add(_sightings(APPENDED, *range(first, first + 6)), [])
+        resumed = held.Deliveries(room)
+        resumed.resume(found.state())
+        resumed.batches, found = found.batches, resumed
+    found.finish()
+    assert sum(batch.num_rows for batch in found.take(0)) == 60
+    assert room.left_out == 0
 
 
 @pytest.mark.parametrize("percentile", [50, 99])

@@ -1,7 +1,7 @@
 """Deliveries: batches held until their readers have come, then rows; and how late groups are.
 
 Memory is bounded: when sightings fill their share of the memory limit, the batches of the older half become
-rows. A reader that comes later has a row without its Produce.
+rows. A reader that comes later has a row without its Produce, and is counted as left out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,6 +34,7 @@ _SHARE: Final = 4
 _LEAST: Final = 1024
 _PARTITION: Final = 0xFFFFFFFF
 _NO_TEXT: Final = -1
+_NO_OFFSET: Final = np.iinfo(np.int64).max
 _SHOWN: Final = {"base_offset": "base", "last_offset": "last", "record_count": "record_count"}
 
 Place = tuple[str, int]
@@ -56,6 +57,8 @@ class Deliveries:
         self._topics: dict[str, str] = {}
         self._commits: Numbers = np.zeros((3, 0), np.int64)
         """Clients, groups and partitions of commits so far, each once."""
+        self._settled: Numbers = np.zeros((2, 0), np.int64)
+        """First and last batch of each partition that became rows before the end, by their first offsets."""
         self._ages: Ages | None = None
         """Of what is held, until more comes."""
 
@@ -104,11 +107,12 @@ class Deliveries:
         """The state for `resume`, without rows."""
         columns = {name: column.tobytes() for name, column in self._columns().items()}
         names = self._places, self._clients, self._groups, self._topics
-        return columns, *names, self._commits.tobytes()
+        return columns, *names, self._commits.tobytes(), self._settled.tobytes()
 
     def resume(self, state: tuple[Any, ...]) -> None:
         """Continues from a saved state."""
-        columns, self._places, self._clients, self._groups, self._topics, commits = state
+        columns, self._places, self._clients, self._groups, self._topics, commits, settled = state
+        self._settled = np.frombuffer(settled, np.int64).reshape(2, -1).copy()
         self._held = [{name: np.frombuffer(columns[name], np.int64) for name in _KEPT}]
         self._num_held = len(self._held[0]["kind"])
         self._commits = np.frombuffer(commits, np.int64).reshape(3, -1)
@@ -152,14 +156,31 @@ class Deliveries:
             left[batches] = ~early[keys]
             chosen = ~left[rows.batch]
             rows = Readings(*(getattr(rows, name)[chosen] for name in Readings.__slots__))
-            waited = (told["kind"][batches] == FETCHED).any()
-            self._room.left_out += int(np.count_nonzero(rows.fetched < 0)) if waited else 0
+        self._room.left_out += self._count_late(told, rows.batch[(rows.fetched >= 0) & (rows.produced < 0)])
+        if until < self._num_held:
+            self._note_settled(told, rows.batch[rows.produced >= 0])
         if len(rows.batch):
             self.batches.append(self._rows(told, rows))
         self._held = [{name: column[left] for name, column in told.items()}]
         now = int(np.count_nonzero(left))
         self._room.charge(-_BYTES * (self._num_held - now))
         self._num_held = now
+
+    def _note_settled(self, told: dict[str, Numbers], batches: Numbers) -> None:
+        """Keeps from which offset to which each partition was let go with its Produce."""
+        new = len(self._places) - self._settled.shape[1]
+        fresh = np.repeat(np.array([[_NO_OFFSET], [NONE]], np.int64), max(new, 0), axis=1)
+        self._settled = np.concatenate([self._settled, fresh], axis=1)
+        slots = told["slot"][batches]
+        np.minimum.at(self._settled[0], slots, told["base"][batches])
+        np.maximum.at(self._settled[1], slots, told["base"][batches])
+
+    def _count_late(self, told: dict[str, Numbers], batches: Numbers) -> int:
+        """How many of these came after their Produce was let go."""
+        batches = batches[told["slot"][batches] < self._settled.shape[1]]
+        slots, base = told["slot"][batches], told["base"][batches]
+        first, last = self._settled[:, slots]
+        return int(np.count_nonzero((first <= base) & (base <= last)))
 
     def _rows(self, told: dict[str, Numbers], rows: Readings) -> pa.RecordBatch:
         steps = make_steps(told, rows)
