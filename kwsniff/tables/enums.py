@@ -258,8 +258,8 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "trailing_bytes": "bytes after the last field of a message; brokers ignore them",
         "tcp_events_limit": "more events on one connection than the limit allows to list",
         "timelines_limit": "more groups, members, producers, partitions, brokers or clients than the memory "
-        "limit allows; new ones, or those idle for longest, were left out. Also readers that came after the row of "
-        "their batch was written",
+        "limit allows; new ones, or those idle for longest, were left out. Also readers that came after the "
+        "row of their batch was written",
         "twins_limit": "too many possible duplicate connections to compare all of them",
         "answered_out_of_order": "a response that came after those of later requests",
         "null_not_allowed": "null bytes where the response's layout does not allow them; decoded anyway",
