@@ -286,6 +286,8 @@ def _weight(finding: Finding) -> tuple[Any, ...]:
     return (
         SEVERITIES.index(finding.severity),
         _causes_behind(finding),
+        # Limits of the capture harm nobody: they come after what does.
+        finding.blames == "capture",
         -finding.harmed,
         _CONFIDENCES[finding.confidence],
         -(finding.time_share or 0.0),

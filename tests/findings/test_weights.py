@@ -94,6 +94,16 @@ def test_severity_leads_then_harm_then_confidence() -> None:
     assert harmed(rows, {}) == ["a problem", "waste of many", "little harm", "more harm"]
 
 
+def test_limits_of_the_capture_come_after_what_harms_somebody() -> None:
+    rows: list[tuple[Rule, dict[str, Any]]] = [
+        (PLAIN, {"subject": "the capture", "blames": "capture", "calls": 900}),
+        (PLAIN, {"subject": "slow calls", "confidence": "possible"}),
+        (PLAIN, {"subject": "a note", "severity": "info"}),
+    ]
+    for order in (rows, rows[::-1]):
+        assert harmed(order, {order.index(rows[0]): 40}) == ["slow calls", "the capture", "a note"]
+
+
 CAUSE = replace(PLAIN, name="the_cause")
 CONSEQUENCE = replace(PLAIN, name="a_consequence", severity="problem", explained_by=("the_cause",))
 
