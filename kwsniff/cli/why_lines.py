@@ -294,9 +294,9 @@ def _counts_line(told: Told, width: int, counts: Sequence[str], scope: str) -> I
         yield from _wrap(told.checked, width, "")
         errors = sum(each["count"] for each in without_routine(told.errors)["errors_by_client"])
         if errors:
-            yield from _wrap(
-                f"No rule explains {plural(errors, 'error')} that clients received: see below.", width, ""
-            )
+            received = f"{plural(errors, 'error')} that clients received"
+            routine = f"{received} {'is' if errors == 1 else 'are'} routine: see below."
+            yield from _wrap(f"No rule explains {received}: see below." if harmed else routine, width, "")
     else:
         yield from _wrap("No Kafka calls found.", width, "")
 
