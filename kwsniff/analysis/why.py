@@ -12,7 +12,7 @@ from kwsniff.analysis.chosen_folder import chosen_folder, resolve_where
 from kwsniff.filter.expression import Filter
 from kwsniff.filter.parser import parse_filter
 from kwsniff.findings.finding import Finding
-from kwsniff.findings.views import READ, is_folder_of_tables, open_folder
+from kwsniff.findings.views import READ, files_of_tables, is_folder_of_tables, open_folder
 from kwsniff.sources.file_objects import as_paths
 from kwsniff.temporary import temporary_folder
 from kwsniff.texts import clean
@@ -68,35 +68,40 @@ def why(paths: Paths, *, where: str | Filter | None = None, **options: Any) -> F
     filter (docs/filters.md): as if there were no other calls. `options`: those of `kwsniff.analyze` for
     captures, such as `since`, `ports` and `tls_keylog`. Raises CaptureError, LayoutError, UsageError.
     """
-    from kwsniff.findings.context import describe_basis, list_not_seen
-    from kwsniff.findings.evaluate import evaluate
+    from kwsniff.findings.context import QUERIES, describe_basis, list_not_seen
+    from kwsniff.findings.evaluate import evaluate, prepare_views
     from kwsniff.findings.finding_calls import add_up
+    from kwsniff.findings.prefilter.figures import figures_of
 
-    with _tables_of(paths, where, options) as database:
-        findings = evaluate(database)
+    with _tables_of(paths, where, options) as place, _open(place) as database:
+        rules = figures_of(files_of_tables(Path(place))).worth_asking()
+        prepare_views(database, rules, QUERIES)
+        findings = evaluate(database, rules=rules)
         accounts = add_up(database, findings)
         not_seen = list_not_seen(describe_basis(database))
     return Findings(tuple(findings), accounts["account"], accounts["connections"], tuple(not_seen))
 
 
 @contextmanager
-def _tables_of(
-    paths: Paths, where: str | Filter | None, options: Mapping[str, Any]
-) -> Iterator["duckdb.DuckDBPyConnection"]:
+def _tables_of(paths: Paths, where: str | Filter | None, options: Mapping[str, Any]) -> Iterator[str]:
+    """A folder with the tables of what was chosen."""
     filter_ = parse_filter(where) if isinstance(where, str) else where
     if isinstance(paths, str | os.PathLike) and is_folder_of_tables(paths):
         if options:
             raise TypeError(f"a folder of tables takes no option {next(iter(options))!r}")
-        with chosen_folder(os.fspath(paths), filter_) as place, _open(place) as database:
-            yield database
+        with chosen_folder(os.fspath(paths), filter_) as place:
+            yield place
         return
     with temporary_folder() as folder, as_paths(paths) as names:
         analyze(names, output=folder, tables=READ, **options)
-        with chosen_folder(folder, resolve_where(filter_, names)) as place, _open(place) as database:
-            yield database
+        with chosen_folder(folder, resolve_where(filter_, names)) as place:
+            yield place
 
 
 @contextmanager
 def _open(place: str) -> Iterator["duckdb.DuckDBPyConnection"]:
-    with temporary_folder() as copies, open_folder(place, copies=Path(copies)) as database:
+    with (
+        temporary_folder() as copies,
+        open_folder(place, copies=Path(copies), every_view=False) as database,
+    ):
         yield database

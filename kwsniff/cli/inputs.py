@@ -57,8 +57,11 @@ class Opened(NamedTuple):
 
 
 @contextmanager
-def open_inputs(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Opened]:
-    """The tables of the inputs as a database. Raises KwsniffError if nothing can be read."""
+def open_inputs(
+    inputs: Sequence[str], args: argparse.Namespace, *, every_view: bool = True
+) -> Iterator[Opened]:
+    """The tables of the inputs as a database. `every_view`: as open_folder takes it. Raises KwsniffError if
+    nothing can be read."""
     from kwsniff.analysis.chosen_folder import chosen_folder, resolve_where
     from kwsniff.findings.views import READ, files_of_tables, is_folder_of_tables, open_folder
 
@@ -73,7 +76,7 @@ def open_inputs(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Ope
         with (
             chosen_folder(folders[0], where) as place,
             temporary_folder() as copies,
-            open_folder(place, copies=Path(copies)) as database,
+            open_folder(place, copies=Path(copies), every_view=every_view) as database,
         ):
             shown = shlex.quote(folders[0])
             yield Opened(database, files_of_tables(Path(place)), "CAPTURE", shown, read=True)
@@ -103,7 +106,7 @@ def open_inputs(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Ope
         memory = f"{memory_left(most) // 1_000_000}MB"
         with (
             chosen_folder(folder, resolve_where(where, named)) as place,
-            open_folder(place, memory=memory, copies=Path(copies)) as database,
+            open_folder(place, memory=memory, copies=Path(copies), every_view=every_view) as database,
         ):
             words = shlex.join([*named, *asked_words(args)])
             yield Opened(database, files_of_tables(Path(place)), words, "DIR", read)

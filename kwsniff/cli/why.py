@@ -65,13 +65,19 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(args: argparse.Namespace) -> int:
     """Exit status 1 if a finding is a problem or there was nothing to read, else 0."""
-    from kwsniff.findings.evaluate import evaluate
+    from kwsniff.findings.context import QUERIES
+    from kwsniff.findings.evaluate import evaluate, prepare_views
     from kwsniff.findings.prefilter.figures import figures_of
 
     inputs = with_placed(args.inputs, parse_places(args.place), verb="why", argument="INPUT")
     # Checked before the capture is read: a bad name must not cost an hour of work.
-    with page_file(args) as file, open_inputs(args.inputs, args) as (database, files, capture, tables, read):
+    with (
+        page_file(args) as file,
+        open_inputs(args.inputs, args, every_view=file is not None) as opened,
+    ):
+        database, files, capture, tables, read = opened
         rules = figures_of(files).worth_asking()
+        prepare_views(database, rules, QUERIES)
         findings = evaluate(database, capture=capture, tables=tables, rules=rules)
         accounts = _add_up(database, findings)
         told = _prepare(

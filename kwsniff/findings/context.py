@@ -1,6 +1,6 @@
 """The context of findings: size of the traffic, errors, slowest calls, and limits of the capture."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kwsniff.findings.evaluate import fetch
 from kwsniff.findings.rule import LAST, load_gates
@@ -116,6 +116,8 @@ select client, api, topic, count(*) as calls, avg(own_ns)::bigint as mean_ns, ma
 from summed group by client, api, topic order by max_ns desc, client, api, topic limit $most
 """
 _PARTS = ("broker", "network", "queued", "transmission", "replicas")
+QUERIES: Final = (_BASIS, _SERVERS, _ERRORS, _SLOWEST)
+"""What the functions of this module ask."""
 
 
 def describe_checks() -> str:

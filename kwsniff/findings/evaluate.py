@@ -14,10 +14,10 @@ import pyarrow as pa
 from kwsniff.findings.client_settings import name_settings, read_settings
 from kwsniff.findings.command import write_command
 from kwsniff.findings.finding import Finding
-from kwsniff.findings.finding_calls import begin, count_harmed, explain
+from kwsniff.findings.finding_calls import begin, count_harmed, explain, queries_for
 from kwsniff.findings.harm import keep_harm
 from kwsniff.findings.rule import LAST, MOST_PROOFS, SEVERITIES, Rule, load_rules
-from kwsniff.findings.views import keep_small
+from kwsniff.findings.views import add_views, keep_small
 
 if TYPE_CHECKING:
     import duckdb
@@ -83,6 +83,14 @@ def evaluate(
         if not lacks_memory(error):
             raise
     return found
+
+
+def prepare_views(
+    database: "duckdb.DuckDBPyConnection", rules: Sequence[Rule], queries: Sequence[str] = ()
+) -> None:
+    """Makes the shared views that findings of these rules, their account and `queries` need, where
+    `open_folder` made none."""
+    add_views(database, [*(rule.query for rule in rules), *queries_for(rules), TOTAL, *queries])
 
 
 def lacks_memory(error: Exception) -> bool:

@@ -52,11 +52,16 @@ def is_folder_of_tables(place: str | os.PathLike[str]) -> bool:
 
 
 def open_folder(
-    folder: str | os.PathLike[str], *, memory: str = MEMORY, copies: Path | None = None
+    folder: str | os.PathLike[str],
+    *,
+    memory: str = MEMORY,
+    copies: Path | None = None,
+    every_view: bool = True,
 ) -> "duckdb.DuckDBPyConnection":
     """The tables of a folder as views for rules. `memory`: what DuckDB may take; `copies`: a folder for those
     tables whose long texts have to be cut, which stays as long as the database; without it, their rows are
-    kept in memory. Raises UsageError where the folder holds no tables, or damaged ones."""
+    kept in memory. `every_view`: False where `add_views` makes the shared views that are needed. Raises
+    UsageError where the folder holds no tables, or damaged ones."""
     place = Path(folder)
     sources = files_of_tables(place)
     if "api_calls" not in sources or "connections" not in sources:
@@ -69,7 +74,7 @@ def open_folder(
         open_database(),
         sources,
         _views(),
-        wanted={*READ, *_views()},
+        wanted={*READ, *(_views() if every_view else ())},
         columns=None,
         memory=memory,
         copies=copies,
@@ -168,6 +173,7 @@ def _create_views(
         else:
             waiting[name] = statement
     note_made(database, waiting, waiting.values())
+    note_made(database, [_FEW_ROWS], is_view=not kept)
     return _with_views(database, views, wanted, kept=kept)
 
 
@@ -238,6 +244,7 @@ def open_tables(
         given = arrow_schema(TABLES[name]).empty_table() if rows is None else rows
         database.register(f"{name}_rows", given)
         database.execute(show_rows(name, f"{name}_rows", given.column_names, named, kept=kept))
+    note_made(database, [_FEW_ROWS], is_view=not kept)
     return _with_views(database, views, wanted, kept=kept)
 
 
@@ -257,8 +264,8 @@ def statements_of(names: Iterable[str]) -> Mapping[str, str]:
 
 
 def add_views(database: "duckdb.DuckDBPyConnection", queries: Iterable[str]) -> None:
-    """Makes the shared views that these queries need and that `open_for` left out."""
-    views = {name: text for name, text in _views().items() if name not in HARM}
+    """Makes the shared views that these queries need and that are not there yet."""
+    views = {name: text for name, text in _views().items() if name not in HARM[:-1]}
     needed, _ = _named_in(queries, views)
     noted = database.execute("from noted").fetchall()
     for name, statement, _ in noted:
@@ -266,7 +273,7 @@ def add_views(database: "duckdb.DuckDBPyConnection", queries: Iterable[str]) -> 
             database.execute(statement)
             database.execute("update noted set statement = null where name = $name", {"name": name})
     there = {name: is_view for name, _, is_view in noted}
-    _with_views(database, views, needed - there.keys(), kept=not there.get("connection", True))
+    _with_views(database, views, needed - there.keys(), kept=not there[_FEW_ROWS])
 
 
 def is_made(database: "duckdb.DuckDBPyConnection", name: str) -> bool:
@@ -295,7 +302,7 @@ def keep_small(database: "duckdb.DuckDBPyConnection", queries: Iterable[str]) ->
     shown = {name for (name,) in database.execute(asked).fetchall()}
     views = {name: text for name, text in _views().items() if name not in HARM}
     needed, _ = _named_in(queries, views)
-    for name in views if shown.isdisjoint(TABLES_OF_FEW) else SMALL:
+    for name in SMALL if _FEW_ROWS in shown else views:
         if name in needed and name in shown:
             database.execute(f"create temp table if not exists {name}_rows as from {name}")
             database.execute(f"create or replace temp view {name} as from {name}_rows")
@@ -352,6 +359,10 @@ _NO_ORIGINS: Final = (
     "create temp view origin as select '' as run_id, 0::bigint as connection_id, '' as origin where false"
 )
 _NO_TWINS: Final = "create temp view twin as select '' as run_id, 0::bigint as connection_id where false"
+
+
+_FEW_ROWS: Final = "tables of few rows"
+"""What is noted as a view where TABLES_OF_FEW are views, and as a table where they are tables."""
 
 
 def _with_views(
