@@ -1,12 +1,16 @@
 """A folder of tables with only the rows of chosen calls."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from kwsniff.filter.expression import Filter
 from kwsniff.temporary import temporary_folder
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 @contextmanager
@@ -22,6 +26,21 @@ def chosen_folder(folder: str, where: Filter | None) -> Iterator[str]:
     with temporary_folder() as place:
         copy_chosen(files_of_tables(Path(folder)), where, Path(folder), Path(place))
         yield place
+
+
+@contextmanager
+def open_chosen(
+    folder: str, where: Filter | None, **how: Any
+) -> Iterator[tuple["duckdb.DuckDBPyConnection", Mapping[str, list[str]]]]:
+    """The same as a database, and each table's files. `how`: as open_folder takes it."""
+    from kwsniff.findings.views import files_of_tables, open_folder
+
+    with (
+        chosen_folder(folder, where) as place,
+        temporary_folder() as copies,
+        open_folder(place, copies=Path(copies), **how) as database,
+    ):
+        yield database, files_of_tables(Path(place))
 
 
 def resolve_where(where: Filter | None, captures: Sequence[str | os.PathLike[str]]) -> Filter | None:

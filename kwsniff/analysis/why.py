@@ -4,15 +4,14 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from kwsniff.analysis.analyze import Paths, analyze
-from kwsniff.analysis.chosen_folder import chosen_folder, resolve_where
+from kwsniff.analysis.chosen_folder import open_chosen, resolve_where
 from kwsniff.filter.expression import Filter
 from kwsniff.filter.parser import parse_filter
 from kwsniff.findings.finding import Finding
-from kwsniff.findings.views import READ, files_of_tables, is_folder_of_tables, open_folder
+from kwsniff.findings.views import READ, is_folder_of_tables
 from kwsniff.sources.file_objects import as_paths
 from kwsniff.temporary import temporary_folder
 from kwsniff.texts import clean
@@ -73,8 +72,8 @@ def why(paths: Paths, *, where: str | Filter | None = None, **options: Any) -> F
     from kwsniff.findings.finding_calls import add_up
     from kwsniff.findings.prefilter.figures import figures_of
 
-    with _tables_of(paths, where, options) as place, _open(place) as database:
-        rules = figures_of(files_of_tables(Path(place))).worth_asking()
+    with _tables_of(paths, where, options) as (database, files):
+        rules = figures_of(files).worth_asking()
         prepare_views(database, rules, QUERIES)
         findings = evaluate(database, rules=rules)
         accounts = add_up(database, findings)
@@ -83,25 +82,17 @@ def why(paths: Paths, *, where: str | Filter | None = None, **options: Any) -> F
 
 
 @contextmanager
-def _tables_of(paths: Paths, where: str | Filter | None, options: Mapping[str, Any]) -> Iterator[str]:
-    """A folder with the tables of what was chosen."""
+def _tables_of(
+    paths: Paths, where: str | Filter | None, options: Mapping[str, Any]
+) -> Iterator[tuple["duckdb.DuckDBPyConnection", Mapping[str, list[str]]]]:
     filter_ = parse_filter(where) if isinstance(where, str) else where
     if isinstance(paths, str | os.PathLike) and is_folder_of_tables(paths):
         if options:
             raise TypeError(f"a folder of tables takes no option {next(iter(options))!r}")
-        with chosen_folder(os.fspath(paths), filter_) as place:
-            yield place
+        with open_chosen(os.fspath(paths), filter_, every_view=False) as opened:
+            yield opened
         return
     with temporary_folder() as folder, as_paths(paths) as names:
         analyze(names, output=folder, tables=READ, **options)
-        with chosen_folder(folder, resolve_where(filter_, names)) as place:
-            yield place
-
-
-@contextmanager
-def _open(place: str) -> Iterator["duckdb.DuckDBPyConnection"]:
-    with (
-        temporary_folder() as copies,
-        open_folder(place, copies=Path(copies), every_view=False) as database,
-    ):
-        yield database
+        with open_chosen(folder, resolve_where(filter_, names), every_view=False) as opened:
+            yield opened

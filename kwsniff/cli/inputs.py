@@ -62,8 +62,8 @@ def open_inputs(
 ) -> Iterator[Opened]:
     """The tables of the inputs as a database. `every_view`: as open_folder takes it. Raises KwsniffError if
     nothing can be read."""
-    from kwsniff.analysis.chosen_folder import chosen_folder, resolve_where
-    from kwsniff.findings.views import READ, files_of_tables, is_folder_of_tables, open_folder
+    from kwsniff.analysis.chosen_folder import open_chosen, resolve_where
+    from kwsniff.findings.views import READ, is_folder_of_tables
 
     where = chosen_filter(args)
     places = parse_places(getattr(args, "place", []))
@@ -73,13 +73,8 @@ def open_inputs(
         raise UsageError(f"{folders[0]} is a folder of tables; give one such folder, or captures")
     if folders:
         refuse_times(args, TABLES)
-        with (
-            chosen_folder(folders[0], where) as place,
-            temporary_folder() as copies,
-            open_folder(place, copies=Path(copies), every_view=every_view) as database,
-        ):
-            shown = shlex.quote(folders[0])
-            yield Opened(database, files_of_tables(Path(place)), "CAPTURE", shown, read=True)
+        with open_chosen(folders[0], where, every_view=every_view) as (database, files):
+            yield Opened(database, files, "CAPTURE", shlex.quote(folders[0]), read=True)
         return
     from kwsniff.analysis.analyze import analyze
     from kwsniff.limits import Limits
@@ -88,7 +83,7 @@ def open_inputs(
     (since, until), limits = since_and_until(args), parse_limits(args.limit)
     most = Limits.with_changes(limits).memory + foreign_bytes()
     # On disk, because captures may be larger than memory.
-    with temporary_folder() as folder, temporary_folder() as copies:
+    with temporary_folder() as folder:
         with progress_bar(shown=sys.stderr.isatty()) as progress:
             summary = analyze(
                 inputs,
@@ -103,13 +98,10 @@ def open_inputs(
                 places=places,
             ).summary
         read = say_read(summary)
-        memory = f"{memory_left(most) // 1_000_000}MB"
-        with (
-            chosen_folder(folder, resolve_where(where, named)) as place,
-            open_folder(place, memory=memory, copies=Path(copies), every_view=every_view) as database,
-        ):
+        how = {"memory": f"{memory_left(most) // 1_000_000}MB", "every_view": every_view}
+        with open_chosen(folder, resolve_where(where, named), **how) as (database, files):
             words = shlex.join([*named, *asked_words(args)])
-            yield Opened(database, files_of_tables(Path(place)), words, "DIR", read)
+            yield Opened(database, files, words, "DIR", read)
 
 
 def refuse_tables(captures: Sequence[str]) -> None:

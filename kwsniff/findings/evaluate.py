@@ -294,7 +294,7 @@ def _weight(finding: Finding) -> tuple[Any, ...]:
     return (
         SEVERITIES.index(finding.severity),
         _causes_behind(finding),
-        # Limits of the capture harm nobody: they come after what does.
+        # Limits of the capture harm no call: they come after what does.
         finding.blames == "capture",
         -finding.harmed,
         _CONFIDENCES[finding.confidence],

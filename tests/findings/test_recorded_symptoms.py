@@ -94,3 +94,15 @@ def test_the_rebalance_took_as_long_as_the_coordinator_logged(found: dict[str, A
 def test_no_more_leaders_changed_than_the_brokers_logged(found: dict[str, Any]) -> None:
     logged = ABOUT[found["name"]]["report"]["elections by the brokers' log"]
     assert logged / 2 <= found["value"] <= logged
+
+
+@_of("broker_slow")
+def test_a_broker_that_takes_up_connections_late_is_not_slow_otherwise(found: dict[str, Any]) -> None:
+    """The broker's own figures begin when it has taken up the connection: there these calls are fast."""
+    late = found["name"] == "creation_rate"
+    assert ("the first call of a connection each time" in found["text"]) == late
+    assert ("max.connection.creation.rate" in found["advice"]) == late
+    if late:
+        with (INCIDENTS / found["name"] / "witness.tsv").open() as lines:
+            times = [int(row["total_us"]) for row in csv.DictReader(lines, delimiter="\t")]
+        assert max(times) < 50_000

@@ -221,6 +221,12 @@ SHOWN: dict[str, tuple[Callable[[], int], int]] = {
         2,
     ),
     "throttled": (lambda: sum(row.throttle_time_ms > 0 for row in logged("throttled")), 5),
+    "creation_rate": (
+        lambda: sum(
+            row["total_ns"] > SECOND // 2 for row in latencies("creation_rate", "broker", "ApiVersions")
+        ),
+        10,
+    ),
     "slow_broker_java": (
         lambda: sum(
             row["total_ns"] > SECOND // 10 for row in latencies("slow_broker_java", "broker", "Produce")

@@ -213,3 +213,20 @@ def healthy_small_fetch(site: Site) -> None:
         settings = {"fetch_max_bytes": 1000, "max_partition_fetch_bytes": 1000, "x_offset": 0, "x_seconds": 4}
         site.counted(site.work("near", "consume", client_id="reader", **settings))
         site.counted(writer)
+
+
+@incident(
+    "broker",
+    "broker",
+    "10.88.0.1:9092",
+    "max.connection.creation.rate=1 of 3.9.2: it takes up the connections of a job late, which opens new "
+    "ones for each record (Java 4.3.1)",
+    finding="broker_slow",
+    version=OLD,
+    properties={"max.connection.creation.rate": 1},
+    also=["connection_churn"],
+)
+def creation_rate(site: Site) -> None:
+    site.create(orders=1)
+    with site.recording():
+        site.counted(site.work("near", "churn", client_id="job", x_count=16, x_every_ms=50))
