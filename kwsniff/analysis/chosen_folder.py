@@ -21,7 +21,7 @@ def chosen_folder(folder: str, where: Filter | None) -> Iterator[str]:
         yield folder
         return
     from kwsniff.filter.stored_rows import copy_chosen
-    from kwsniff.findings.views import files_of_tables
+    from kwsniff.tables.stored_files import files_of_tables
 
     with temporary_folder() as place:
         copy_chosen(files_of_tables(Path(folder)), where, Path(folder), Path(place))
@@ -33,7 +33,8 @@ def open_chosen(
     folder: str, where: Filter | None, **how: Any
 ) -> Iterator[tuple["duckdb.DuckDBPyConnection", Mapping[str, list[str]]]]:
     """The same as a database, and each table's files. `how`: as open_folder takes it."""
-    from kwsniff.findings.views import files_of_tables, open_folder
+    from kwsniff.findings.views import open_folder
+    from kwsniff.tables.stored_files import files_of_tables
 
     with (
         chosen_folder(folder, where) as place,

@@ -13,12 +13,13 @@ import pyarrow.parquet as pq
 from kwsniff.errors import UsageError
 from kwsniff.filter.expression import Filter
 from kwsniff.filter.stored_rows import resolve_stored, stored_errors
-from kwsniff.findings.views import files_of_tables, is_folder_of_tables
+from kwsniff.findings.views import is_folder_of_tables
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import REQUEST, RESPONSE, Field
 from kwsniff.tables.arrays import Numbers, whole_numbers
 from kwsniff.tables.schema import TABLES
+from kwsniff.tables.stored_files import files_of_tables
 
 _TIMES: Final = ("request_time", "request_end_time", "response_time", "response_end_time")
 _NUMBERS: Final = (

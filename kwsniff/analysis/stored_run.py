@@ -14,10 +14,10 @@ from kwsniff.filter.expression import Filter
 from kwsniff.filter.parser import parse_filter
 from kwsniff.filter.rows_of_calls import Chosen
 from kwsniff.filter.stored_rows import choose_stored, chosen_rows
-from kwsniff.findings.views import files_of_tables
 from kwsniff.sources.paths import local_path
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.tables.stored_files import files_of_tables
 
 
 class Folder(Tables):

@@ -98,8 +98,8 @@ def run(args: argparse.Namespace) -> int:
 
     from kwsniff.analysis.analyze import analyze
     from kwsniff.core.columns.allocator import keep_freed_memory
-    from kwsniff.findings.views import files_of_tables
     from kwsniff.sources.paths import local_path
+    from kwsniff.tables.stored_files import files_of_tables
     from kwsniff.temporary import temporary_folder
 
     refuse_tables(named)

@@ -61,9 +61,9 @@ def run(args: argparse.Namespace) -> int:
         collect_as_usual()
         return _follow(args, settings, ports, limits)
 
-    from kwsniff.findings.views import files_of_tables
     from kwsniff.spark.pipeline import chosen_tables, run_pipeline
     from kwsniff.spark.session import start_session
+    from kwsniff.tables.stored_files import files_of_tables
 
     tables = [name.strip() for text in args.table for name in text.split(",")] or None
     chosen_tables(tables)  # before Spark starts
@@ -109,7 +109,7 @@ def _describe(result: "Result") -> dict[str, Any]:
 def _say(output: str, result: "Result", before: Collection[str], ports: Sequence[int]) -> bool:
     """Reports captures that were not read and tables of earlier runs. Returns whether there was anything
     to read."""
-    from kwsniff.findings.views import files_of_tables
+    from kwsniff.tables.stored_files import files_of_tables
 
     unread = {each.name for each in result.unread}
     say_unread([str(each) for each in result.unread], len(result.captures) - len(unread))

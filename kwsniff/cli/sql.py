@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     from kwsniff.findings.sql import ask, named_when_whole, open_console, read, write_parquet
 
     if args.output is not None:
-        from kwsniff.findings.views import files_of_tables
+        from kwsniff.tables.stored_files import files_of_tables
 
         endings = [ending for ending, each in _ENDINGS.items() if each == form] or [".txt"]
         refuse_table(

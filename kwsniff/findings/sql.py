@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from kwsniff.errors import OutputError, UsageError
 from kwsniff.filter.tokens import quote
 from kwsniff.findings.database import hush, open_database
-from kwsniff.findings.views import MEMORY, files_of_tables, is_folder_of_tables
+from kwsniff.findings.views import MEMORY, is_folder_of_tables
 from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.tables.stored_files import files_of_tables
 from kwsniff.temporary import temporary_folder
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from kwsniff.findings.database import hush, open_database
 from kwsniff.findings.references import REFERENCES
 from kwsniff.findings.small_tables import TABLES_OF_FEW, are_few, are_small
 from kwsniff.findings.table_views import FEW, check_files, columns_in, show_no_rows, show_rows, source_of
-from kwsniff.tables.folder import settle
 from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.tables.stored_files import files_of_tables
 from kwsniff.temporary import temporary_folder
 
 if TYPE_CHECKING:
@@ -206,24 +206,6 @@ def _take_short(
         database.execute(show_rows(name, source_of(copies), there, columns, kept=folder is None))
 
 
-def files_of_tables(folder: Path) -> dict[str, list[str]]:
-    """Name of a table -> its parquet files, in whichever way a verb of kwsniff lays them out."""
-    found: dict[str, list[str]] = {}
-    if not folder.is_dir():
-        return found
-    settle(folder)
-    for entry in sorted(folder.iterdir()):
-        if entry.name.startswith((".", "_")):
-            continue
-        if entry.suffix == ".parquet" and entry.is_file():
-            found[entry.stem] = [str(entry)]
-        elif entry.is_dir():
-            files_ = sorted(str(file) for file in entry.rglob("*.parquet") if _is_shown(file, folder))
-            if files_ or entry.name in TABLES:
-                found[entry.name] = files_
-    return found
-
-
 def open_tables(
     tables: Mapping[str, "pa.Table"], queries: Iterable[str] | None = None, memory: str = MEMORY
 ) -> "duckdb.DuckDBPyConnection":
@@ -306,10 +288,6 @@ def keep_small(database: "duckdb.DuckDBPyConnection", queries: Iterable[str]) ->
         if name in needed and name in shown:
             database.execute(f"create temp table if not exists {name}_rows as from {name}")
             database.execute(f"create or replace temp view {name} as from {name}_rows")
-
-
-def _is_shown(file: Path, folder: Path) -> bool:
-    return not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
 
 
 def _set_up(database: "duckdb.DuckDBPyConnection", memory: str = MEMORY) -> None:

@@ -8,12 +8,9 @@ import os
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
 
 from kwsniff.errors import OutputError, UsageError
 from kwsniff.spark.file_systems import is_uri
-
-LOG: Final = "_delta_log"
 
 
 def check_delta(output: str | os.PathLike[str]) -> None:

@@ -29,7 +29,7 @@ from kwsniff.sources.times import Given, TimeRange
 from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.spark.aggregates import QUERIES, write_aggregates
 from kwsniff.spark.decode import Decoded, Work, decode_bucket
-from kwsniff.spark.delta import LOG, check_delta, write_logs
+from kwsniff.spark.delta import check_delta, write_logs
 from kwsniff.spark.duplicate_rows import absent_ports, mark_parts, twins_among
 from kwsniff.spark.events import Spans
 from kwsniff.spark.file_systems import check_uri, is_uri, settings_for
@@ -51,6 +51,7 @@ from kwsniff.spark.table_formats import check_format
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.captures import unread_row
 from kwsniff.tables.schema import TABLES
+from kwsniff.tables.stored_files import DELTA_LOG
 from kwsniff.texts import suggest
 from kwsniff.timelines.clients.clients import SOURCES
 
@@ -326,7 +327,7 @@ class _Run:
         if self.delta:
             self.staging.keep_only(parts)
             write_logs(place.folder / name for name in shown)
-        self.staging.commit(parts, {"rows": shown, **facts}, beside=(LOG,) if self.delta else ())
+        self.staging.commit(parts, {"rows": shown, **facts}, beside=(DELTA_LOG,) if self.delta else ())
         return Result(_find_output(self.staging), shown, captures, unread, facts, self.times.missed)
 
 

@@ -9,8 +9,8 @@ Both know a file by its name for as long as a version shows it, so that none is 
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,14 +21,13 @@ from kwsniff.spark.parts import NO_DATE, Part
 from kwsniff.spark.storage import Place
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.tables.stored_files import NAMESPACE, open_catalog
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.sql import SqlCatalog
 
 FORMATS: Final = ("parquet", "delta", "iceberg")
 MODES: Final = ("overwrite", "append", "replace-dates")
-CATALOG: Final = "_kwsniff.catalog.db"
-NAMESPACE: Final = "kwsniff"
 _DAY: Final = pa.field("date", pa.date32())
 
 
@@ -83,7 +82,7 @@ def log_files(name: str, mode: str, place: Place, parts: Sequence[Part], run: st
     for part in parts:
         by_table.setdefault(part.table, []).append(part)
     write: Callable[..., None] = _log_iceberg if name == "iceberg" else _log_delta
-    with open_catalog(place) if name == "iceberg" else nullcontext() as catalog:
+    with open_catalog(place.folder) if name == "iceberg" else nullcontext() as catalog:
         for table, files in by_table.items():
             filled = [part for part in files if part.rows]
             dates = sorted({date_of(part.path) for part in filled}, key=str)
@@ -164,19 +163,6 @@ def _log_delta(
         filters,
         commit_properties=CommitProperties(custom_metadata={"kwsniff_run_id": run}),
     )
-
-
-@contextmanager
-def open_catalog(place: Place) -> Iterator["SqlCatalog"]:
-    """The catalog of a folder's Iceberg tables, for as long as the block lasts."""
-    from pyiceberg.catalog.sql import SqlCatalog
-
-    folder = place.folder
-    catalog = SqlCatalog("kwsniff", uri=f"sqlite:///{folder / CATALOG}", warehouse=f"file://{folder}")
-    try:
-        yield catalog
-    finally:
-        catalog.engine.dispose()  # its connections to the file stay open otherwise
 
 
 def _log_iceberg(

@@ -17,7 +17,8 @@ from kwsniff.findings.finding import Finding
 from kwsniff.findings.finding_calls import add_up, list_entries
 from kwsniff.findings.prefilter.figures import figures_of
 from kwsniff.findings.rule import Rule
-from kwsniff.findings.views import files_of_tables, open_folder
+from kwsniff.findings.views import open_folder
+from kwsniff.tables.stored_files import files_of_tables
 from tests.house.tree import ROOT
 
 CAPTURES: Final = ROOT / "captures"

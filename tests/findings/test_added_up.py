@@ -14,8 +14,8 @@ import pytest
 from kwsniff.findings.prefilter import client_rates, lags, partition_volumes
 from kwsniff.findings.prefilter.figures import COUNTED, Figures
 from kwsniff.findings.prefilter.standing_reads import StandingReads
-from kwsniff.findings.views import files_of_tables
 from kwsniff.spark.serialization import dump, load
+from kwsniff.tables.stored_files import files_of_tables
 from tests.findings import scripted
 from tests.findings.conftest import TablesOf
 from tests.findings.scripted import table_of

@@ -20,9 +20,10 @@ from kwsniff.findings.prefilter import client_rates, partition_volumes
 from kwsniff.findings.prefilter.commit_rates import CommitRates
 from kwsniff.findings.prefilter.figures import Figures, figures_of
 from kwsniff.findings.rule import Rule, load_gates, load_rules, rules_behind
-from kwsniff.findings.views import files_of_tables, open_folder, open_for
+from kwsniff.findings.views import open_folder, open_for
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.schema import TABLES
+from kwsniff.tables.stored_files import files_of_tables
 from tests.findings.conftest import AccountOf, FindingsOf, without_run
 from tests.findings.scripted import find, lags, table_of
 from tests.house.tree import ROOT

@@ -15,7 +15,8 @@ from kwsniff.findings import evaluate as evaluation
 from kwsniff.findings.evaluate import evaluate
 from kwsniff.findings.finding_rows import find_in_files
 from kwsniff.findings.prefilter.figures import figures_of
-from kwsniff.findings.views import files_of_tables, open_folder
+from kwsniff.findings.views import open_folder
+from kwsniff.tables.stored_files import files_of_tables
 from tests.findings.conftest import TablesOf
 from tests.house.tree import ROOT
 

@@ -14,7 +14,7 @@ from kwsniff.findings import evaluate
 from kwsniff.findings.database import open_database
 from kwsniff.findings.finding_rows import find_in_files
 from kwsniff.findings.rule import Rule
-from kwsniff.findings.views import files_of_tables
+from kwsniff.tables.stored_files import files_of_tables
 from tests.house.tree import ROOT
 
 

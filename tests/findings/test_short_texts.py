@@ -12,7 +12,7 @@ import kwsniff
 from kwsniff.findings.finding_rows import find_in_files
 from kwsniff.findings.prefilter.figures import figures_of
 from kwsniff.findings.short_texts import copy_shortened
-from kwsniff.findings.views import files_of_tables
+from kwsniff.tables.stored_files import files_of_tables
 from tests.house.tree import ROOT
 
 LONG = "ordres" + "x" * 32_000

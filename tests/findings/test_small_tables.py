@@ -13,7 +13,7 @@ import pytest
 from kwsniff.findings import small_tables
 from kwsniff.findings.finding_rows import find_in_files
 from kwsniff.findings.small_tables import are_few, are_small
-from kwsniff.findings.views import files_of_tables
+from kwsniff.tables.stored_files import files_of_tables
 from tests.findings.account import read_account
 from tests.findings.conftest import AccountOf, TablesOf
 from tests.findings.test_figures import RECORDINGS

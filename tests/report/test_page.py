@@ -21,13 +21,14 @@ from kwsniff.errors import OutputError
 from kwsniff.findings.context import describe_basis, list_not_seen
 from kwsniff.findings.evaluate import evaluate, fetch
 from kwsniff.findings.prefilter.figures import Figures, figures_of
-from kwsniff.findings.views import files_of_tables, open_folder, open_tables
+from kwsniff.findings.views import open_folder, open_tables
 from kwsniff.report.draft import draft
 from kwsniff.report.rebalances import make_rebalances
 from kwsniff.report.report import write_report
 from kwsniff.report.section import MOST_LETTERS, text
 from kwsniff.report.span import SLOTS, find_span
 from kwsniff.report.time_parts import make_time_parts
+from kwsniff.tables.stored_files import files_of_tables
 
 from .browser import ask, needs_chromium
 

@@ -9,9 +9,9 @@ import pytest
 
 from kwsniff.findings import finding_rows
 from kwsniff.findings.prefilter.figures import Figures, figures_of
-from kwsniff.findings.views import files_of_tables
 from kwsniff.spark import findings
 from kwsniff.tables.schema import TABLES
+from kwsniff.tables.stored_files import files_of_tables
 from tests.findings.test_added_up import told
 from tests.perf.loads import SMALL_PERIOD, rounds, small
 from tests.perf.repeat import write

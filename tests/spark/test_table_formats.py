@@ -14,6 +14,8 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
+import kwsniff
+from kwsniff.cli import main as cli
 from kwsniff.errors import OutputError, UsageError
 from kwsniff.spark import output_lock, table_formats
 from kwsniff.spark.parts import by_date
@@ -21,6 +23,7 @@ from kwsniff.spark.pipeline import run_pipeline
 from kwsniff.spark.storage import Place
 from kwsniff.tables.folder import MANIFEST, Folder
 from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.tables.stored_files import open_catalog
 from tests.spark.compare import analyzed, analyzed_once, in_order
 
 CAPTURES = Path(__file__).parents[2] / "captures"
@@ -51,7 +54,7 @@ def read(output: Path, form: str, table: str, version: int | None = None) -> pa.
 
         return deltalake.DeltaTable(str(output / table), version=version).to_pyarrow_table()
     if form == "iceberg":
-        with table_formats.open_catalog(Place(str(output))) as catalog:
+        with open_catalog(output) as catalog:
             found = catalog.load_table(f"kwsniff.{table}")
             snapshot = None if version is None else found.history()[version].snapshot_id
             return found.scan(snapshot_id=snapshot).to_arrow()
@@ -90,6 +93,75 @@ def days(found: list[dict[str, Any]], name: str) -> set[str]:
     return {day for batch in batches for day, _ in by_date(name, batch)}
 
 
+def counted(output: Path, form: str, capsys: pytest.CaptureFixture[str]) -> set[int]:
+    """Calls in a folder, by every reader of kwsniff, and by the format's own library."""
+    found = {read(output, form, "api_calls").num_rows, kwsniff.open(output).rows("api_calls")}
+    capsys.readouterr()
+    assert cli.run(["sql", str(output), "select count(*) as calls from api_calls", "--format", "jsonl"]) == 0
+    found.add(json.loads(capsys.readouterr().out)["calls"])
+    cli.run(["why", "--json", str(output)])
+    found.add(json.loads(capsys.readouterr().out)["account"]["calls"])
+    return found | {kwsniff.why(output).account["calls"]}
+
+
+@pytest.mark.slow
+@pytest.mark.sample(1)
+@pytest.mark.filterwarnings("ignore:Delete operation did not match any records")
+@pytest.mark.parametrize("form", FORMS)
+def test_every_reader_counts_the_rows_of_the_newest_version(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "lake"
+    one, other = (len(analyzed_once(each)["api_calls"]) for each in (ONE, OTHER))
+    run(ONE, output, form)
+    run(OTHER, output, form)
+    assert counted(output, form, capsys) == {other}
+    run(ONE, output, form, "append")
+    assert counted(output, form, capsys) == {one + other}
+    left = output / "api_calls" / "date=2001-01-01" / "dead-writer.parquet"
+    left.parent.mkdir()
+    pq.write_table(read(output, form, "api_calls").slice(0, 1), left)
+    assert counted(output, form, capsys) == {one + other}
+    if form == "delta":
+        import deltalake
+
+        table = deltalake.DeltaTable(str(output / "api_calls"))
+        table.delete("api_name = 'Fetch'")
+    elif form == "iceberg":
+        with open_catalog(output) as catalog:
+            catalog.load_table("kwsniff.api_calls").delete("api_name = 'Fetch'")
+    fetches = sum(
+        row["api_name"] == "Fetch" for each in (ONE, OTHER) for row in analyzed_once(each)["api_calls"]
+    )
+    rest = one + other - (0 if form == "parquet" else fetches)
+    assert counted(output, form, capsys) == {rest}
+    if form == "delta":
+        table.optimize.compact()
+        assert counted(output, form, capsys) == {rest}
+
+
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_a_log_that_cannot_be_read_is_no_folder_of_all_files(form: str, tmp_path: Path) -> None:
+    output = tmp_path / "lake"
+    run(OTHER, output, form)
+    moved = tmp_path / "moved"
+    output.rename(moved)
+    if form == "delta":  # names in its log begin at the table
+        assert kwsniff.open(moved).rows("api_calls") == len(analyzed_once(OTHER)["api_calls"])
+        for file in (moved / "api_calls" / "_delta_log").iterdir():
+            file.write_text("{")
+    with pytest.raises(UsageError, match=r"api_calls: its .* cannot be read .*; if the folder was moved"):
+        kwsniff.open(moved)
+
+
+def test_a_damaged_manifest_is_said(tmp_path: Path) -> None:
+    output = tmp_path / "lake"
+    run(OTHER, output, "parquet")
+    (output / MANIFEST).write_text("{")
+    with pytest.raises(UsageError, match=r"_kwsniff\.json: is damaged"):
+        kwsniff.open(output)
+
+
 @pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
@@ -122,7 +194,7 @@ def test_polars_and_duckdb_read_them(form: str, tmp_path: Path) -> None:
             for path in deltalake.DeltaTable(str(output / "api_calls")).file_uris()
         ]
     else:
-        with table_formats.open_catalog(Place(str(output))) as catalog:
+        with open_catalog(output) as catalog:
             found = catalog.load_table("kwsniff.api_calls")
         frame = polars.scan_iceberg(found)
         files = [task.file.file_path.removeprefix("file://") for task in found.scan().plan_files()]
