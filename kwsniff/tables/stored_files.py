@@ -36,7 +36,7 @@ def files_of_tables(folder: Path) -> dict[str, list[str]]:
     if not folder.is_dir():
         return found
     settle(folder)
-    published = _published(folder)
+    published = _read_manifest(folder)
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith((".", "_")):
             continue
@@ -63,7 +63,7 @@ def _is_shown(file: Path, folder: Path) -> bool:
     return not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
 
 
-def _published(folder: Path) -> dict[str, list[str]]:
+def _read_manifest(folder: Path) -> dict[str, list[str]]:
     """What the manifest of the last run names; empty without one."""
     manifest = folder / MANIFEST
     if not manifest.is_file():
