@@ -109,7 +109,7 @@ def _found(name: str, *batches: list[Row], brokers: int = 1, more: Mapping[str, 
     return [(each.subject, each.value, each.confidence, each.blames) for each in find(name, tables)]
 
 
-LOST = {
+LOST: Row = {
     "status": "unanswered",
     "response_end_time": None,
     "response_time": None,
