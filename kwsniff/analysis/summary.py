@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.analysis.rollups.deliveries import Ways
+from kwsniff.analysis.rollups.delivery_times import Ways
 from kwsniff.analysis.rollups.errors import Failures
 from kwsniff.analysis.rollups.events import Trouble
 from kwsniff.analysis.rollups.latency import Shares

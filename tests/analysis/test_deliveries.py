@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import kwsniff
-from kwsniff.analysis.rollups import deliveries as rollup
-from kwsniff.analysis.rollups.deliveries import MOST_READERS, OTHERS, PARTS, Ways
+from kwsniff.analysis.rollups import delivery_times as rollup
+from kwsniff.analysis.rollups.delivery_times import MOST_READERS, OTHERS, PARTS, Ways
 from kwsniff.cli.main import run
 from kwsniff.tables.schema import TABLES, coded_schema
 from tests.house.tree import ROOT

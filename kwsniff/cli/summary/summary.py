@@ -8,7 +8,7 @@ from kwsniff.cli.failures import failure_grids
 from kwsniff.cli.grids import Grid, Prose, fit, plain, wrap
 from kwsniff.cli.summary.captures import capture_lines
 from kwsniff.cli.summary.connections import connections_line, encrypted_lines, twins_line
-from kwsniff.cli.summary.deliveries import deliveries_grid
+from kwsniff.cli.summary.delivery_times import deliveries_grid
 from kwsniff.cli.summary.findings import findings_part, reason_of_waits
 from kwsniff.cli.summary.places import place_lines
 from kwsniff.tables.enums import WORDS

@@ -8,10 +8,10 @@ from kwsniff.texts import clean, in_time
 
 _PARTS: Final = {
     "before_wire_ns": "in the producer",
-    "produce_ns": "Produce",
+    "produce_ns": "acknowledgement",
     "replication_ns": "replication",
-    "fetch_wait_ns": "waiting for a Fetch",
-    "fetch_ns": "Fetch response",
+    "fetch_wait_ns": "waiting to be fetched",
+    "fetch_ns": "response to the reader",
     "processing_ns": "until the commit",
 }
 _NAMES: Final = ("topic", "reader", "batches", "fetch p50", "fetch p99", "commit p50", "commit p99", "mostly")
