@@ -52,7 +52,7 @@ def test_as_many_records_are_lost_as_a_reader_missed(name: str, findings_of: Fin
     assert (row["confidence"], row["subject"]) == ("certain", "orders-0")
 
 
-@pytest.mark.parametrize("name", ["retried_idempotent", "leader_killed_in_sync"])
+@pytest.mark.parametrize("name", ["healthy_idempotent", "leader_killed_in_sync"])
 def test_where_a_reader_counted_each_record_once_nothing_is_said(name: str, findings_of: FindingsOf) -> None:
     counted = _report(name)
     assert counted["produced"] == counted["consumed"]
