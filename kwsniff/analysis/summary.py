@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.analysis.rollups.delivery_times import Ways
 from kwsniff.analysis.rollups.errors import Failures
 from kwsniff.analysis.rollups.events import Trouble
 from kwsniff.analysis.rollups.latency import Shares
@@ -72,6 +73,7 @@ class Summary:
         self.apis: dict[tuple[int | None, int | None], ApiFigures] = {}
         self.reasons: Tally = Counter()
         self.shares = Shares()
+        self.ways = Ways()
         self.trouble = Trouble()
         self.failures = Failures()
         self.errors: Tally = Counter()
@@ -132,6 +134,8 @@ class Summary:
             _count(self.hellos, to)
             client = ("client_id", "client_software_name", "client_software_version")
             _count(self.clients, _tally(filter_rows(batch, with_calls), client))
+        elif table == "deliveries":
+            self.ways.add(batch)
         elif table == "servers":
             _count(self.servers, _tally(batch, _SERVER))
         elif table == "anomalies":
@@ -206,6 +210,7 @@ class Summary:
             "rows": {**self.rows, "captures": len(self.captures), "findings": len(self.findings or [])},
             "calls": calls,
             "latency": self.shares.as_dict(self.late_topics),
+            "deliveries": self.ways.as_dicts(self.late_topics),
             "statuses": self._statuses(),
             "errors": self._errors(),
             **self.failures.as_dict(),

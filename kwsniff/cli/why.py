@@ -117,6 +117,7 @@ def _prepare(
         describe_basis,
         describe_checks,
         list_not_seen,
+        list_readers,
         list_slowest,
     )
     from kwsniff.findings.display_filters import find_filters
@@ -136,6 +137,7 @@ def _prepare(
         zone=zone_of(args),
         checked=describe_checks(),
         slowest=list_slowest(database) if shown and not found else (),
+        readers=list_readers(database),
     )
 
 
@@ -186,6 +188,7 @@ def _print_json(database: "duckdb.DuckDBPyConnection", told: Told) -> None:
         ],
         **told.accounts,
         **told.errors,
+        "deliveries": list(told.readers),
         "not_seen": list(told.not_seen),
     }
     print(json_text(found, indent=2))

@@ -51,6 +51,8 @@ class Told:
     checked: str = ""
     """The sentence on what was checked, shown if nothing was found; and the slowest calls."""
     slowest: Sequence[Mapping[str, Any]] = ()
+    readers: Sequence[Mapping[str, Any]] = ()
+    """How long records took to them."""
     accounts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -72,6 +74,7 @@ def screen_lines(told: Told, width: int, height: int) -> list[str]:
         [_errors(clients, width, most) for most in (_MOST_ERRORS, 2, 1)],
         [_notes(told, width)],
         [_slowest(told.slowest, width)],
+        [_readers(told.readers, width)],
         [_errors(brokers, width, most) for most in (_MOST_ERRORS, 2, 1)],
     ):
         lines = next((lines for each in sizes if _height(lines := list(each), width) <= room), [])
@@ -132,6 +135,7 @@ def all_lines(told: Told, width: int) -> Iterator[str]:
     for grid in failure_grids(without_routine(told.errors)):
         yield from _errors(grid, width, _MOST_ERRORS)
     yield from _slowest(told.slowest, width)
+    yield from _readers(told.readers, width)
     yield ""
     yield from _list_unseen(told.not_seen, width)
 
@@ -242,6 +246,26 @@ def _slowest(rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
         order = ("client", "API", "max", "topic", "mean", "mostly", "longest call", "calls")
         yield ""
         yield from _wrap("Slowest calls, without deliberate waits (for data, members, quotas):", width, "")
+        yield from fit(Grid("", names, cells, order), width).lines
+
+
+def _readers(rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+    """How long records took from Produce to readers and their commits."""
+    times = ("fetch_p50_ms", "fetch_p99_ms", "commit_p50_ms", "commit_p99_ms")
+    if rows:
+        cells = [
+            (
+                clean(each["topic"]),
+                clean(each["reader"]),
+                *("" if each[name] is None else in_time(each[name] * 1e6) for name in times),
+                f"{each['percent']}% {each['longest_part']}",
+            )
+            for each in rows
+        ]
+        names = ("topic", "reader", "fetch p50", "fetch p99", "commit p50", "commit p99", "mostly")
+        order = ("topic", "reader", "fetch p99", "mostly", "commit p99", "fetch p50", "commit p50")
+        yield ""
+        yield from _wrap("From Produce to readers and their commits (docs/deliveries.md):", width, "")
         yield from fit(Grid("", names, cells, order), width).lines
 
 

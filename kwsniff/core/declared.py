@@ -120,7 +120,7 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
         ("base_offset", "int64", False), ("last_offset", "int64", True), ("producer_id", "int64", True),
         ("producer_epoch", "int16", True), ("base_sequence", "int32", True), ("transactional", "bool", False),
         ("control", "bool", False), ("timestamp_type", "enum:timestamp_type", False),
-        ("first_timestamp", "time", True), ("max_timestamp", "time", True),
+        ("first_timestamp", "time", True), ("max_timestamp", "time", True), ("crc", "int64", False),
     ),
     "tcp_events": (
         ("capture", "string", False), ("connection_id", "int64", False), ("time", "time", True),

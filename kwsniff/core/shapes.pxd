@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x6e1595898cd758acull
+    #define KWSNIFF_SHAPES 0x19457a9cd54bd4aaull
     """
     const unsigned long long KWSNIFF_SHAPES

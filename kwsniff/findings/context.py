@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kwsniff.findings.evaluate import fetch
+from kwsniff.findings.evaluate import fetch, lacks_memory
 from kwsniff.findings.rule import LAST, load_gates
+from kwsniff.findings.sql import load_questions
 from kwsniff.tables.error_codes import SIDES
 from kwsniff.texts import plural
 
@@ -135,6 +136,17 @@ def list_slowest(database: "duckdb.DuckDBPyConnection", most: int = 3) -> list[d
     """
     rows = fetch(database, _SLOWEST, {"most": most})
     return [row | {"mostly": max(_PARTS, key=row.__getitem__)} for row in rows]
+
+
+def list_readers(database: "duckdb.DuckDBPyConnection", most: int = 3) -> list[dict[str, Any]]:
+    """How long records took to readers, by topic and group, those with the longest way first: the rows of the
+    question delivery_time. Nothing where there is no memory to sort them."""
+    try:
+        return fetch(database, f"from ({load_questions()['delivery_time'].query}) limit {most}")
+    except Exception as error:
+        if not lacks_memory(error):
+            raise
+        return []
 
 
 def list_not_seen(basis: dict[str, Any]) -> list[str]:

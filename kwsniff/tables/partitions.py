@@ -211,5 +211,11 @@ RECORD_BATCHES = TableSchema(
         ),
         replace(moment("first_timestamp", "Time of the first record.", "not in the batch"), source=_HEADER),
         replace(moment("max_timestamp", "Latest time of a record.", "not in the batch"), source=_HEADER),
+        Column(
+            name="crc",
+            type="int64",
+            doc="Checksum of the batch. A batch that is sent again has the same.",
+            source=_HEADER,
+        ),
     ),
 )

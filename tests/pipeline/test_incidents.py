@@ -152,6 +152,12 @@ def connections(name: str, **values: object) -> list[Row]:
     return [row for row in rows if all(row[column] == value for column, value in values.items())]
 
 
+def reported(name: str, more: str, less: str) -> int:
+    """How much more of one thing than of another clients counted."""
+    counts = about(name)["report"]
+    return int(counts[more] - counts[less])
+
+
 SECOND = 1_000_000_000
 # What else shows that an incident happened: a count, and how much it must be at least.
 SHOWN: dict[str, tuple[Callable[[], int], int]] = {
@@ -272,6 +278,9 @@ SHOWN: dict[str, tuple[Callable[[], int], int]] = {
         lambda: max(row["duration_ns"] or 0 for row in one_of("rebalance_slow")["groups"]),
         5 * SECOND,
     ),
+    # What a reader counted afterwards, and what the producer was told.
+    "duplicated_records": (lambda: reported("duplicated_records", "consumed", "produced"), 1),
+    "lost_records": (lambda: reported("lost_records", "produced", "consumed"), 6),
     "tls_to_plain_java": (
         lambda: sum(row["protocol"] == "tls" for row in one_of("tls_to_plain_java")["connections"]),
         5,

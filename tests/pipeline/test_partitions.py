@@ -18,7 +18,7 @@ from tests.pipeline.compare import analyzed, analyzed_packets
 from tests.pipeline.test_recorded import CAPTURES, about
 from tests.traffic import groups, messages
 from tests.traffic.exchange import Exchange
-from tests.traffic.records import batch, record
+from tests.traffic.records import batch, crc32c, record
 from tests.traffic.scenes import one_by_one
 
 Row = dict[str, Any]
@@ -143,6 +143,9 @@ def test_batches_say_what_their_headers_say(tmp_path: Path) -> None:
         (7, 11, None, None),
     ]
     assert [row["base_sequence"] for row in rows] == [17, None, None, None]  # a marker has none: NO_SEQUENCE
+    # It covers all that follows it.
+    sums = [crc32c(each[21:]) for each in (mine, marker, stamped, PACKED)]
+    assert [row["crc"] for row in rows] == sums
     assert picked(rows, "transactional", "control", "timestamp_type") == [
         (True, False, "create_time"),
         (True, True, "create_time"),

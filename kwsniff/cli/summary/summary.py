@@ -8,6 +8,7 @@ from kwsniff.cli.failures import failure_grids
 from kwsniff.cli.grids import Grid, Prose, fit, plain, wrap
 from kwsniff.cli.summary.captures import capture_lines
 from kwsniff.cli.summary.connections import connections_line, encrypted_lines, twins_line
+from kwsniff.cli.summary.delivery_times import deliveries_grid
 from kwsniff.cli.summary.findings import findings_part, reason_of_waits
 from kwsniff.cli.summary.places import place_lines
 from kwsniff.tables.enums import WORDS
@@ -209,6 +210,7 @@ def _grids(summary: Facts) -> Iterator[Grid]:
     ]
     yield Grid("Incomplete calls", ("count", "status", "reason", "apis"), incomplete, ("status",))
     yield from _timelines(summary)
+    yield deliveries_grid(summary.get("deliveries") or [])
     yield _calls(summary["calls"])
     clients = [
         (f"{item['connections']:,}", clean(item["client_id"]), _software(item)) for item in summary["clients"]

@@ -279,5 +279,6 @@ cdef void write_batches(Context* context, KafkaConnection* kafka, Call* call, Fa
         put_enum(table, RECORD_BATCHES_TIMESTAMP_TYPE, 2 if batch.magic == 0 else batch.attributes >> 3 & 1)
         put_stamp(table, RECORD_BATCHES_FIRST_TIMESTAMP, batch.first_timestamp)
         put_stamp(table, RECORD_BATCHES_MAX_TIMESTAMP, batch.max_timestamp)
+        put_int64(table, RECORD_BATCHES_CRC, batch.crc)
         end_row(table)
     let_texts_go(table)

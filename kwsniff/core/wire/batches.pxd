@@ -1,5 +1,5 @@
 # cython: language_level=3
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from kwsniff.core.bytes.known cimport Known
 from kwsniff.core.bytes.span cimport Span
@@ -20,6 +20,7 @@ cdef struct BatchHit:
     Known producer_id
     int32_t producer_epoch
     int32_t base_sequence
+    uint32_t crc
     Known first_timestamp   # milliseconds since the epoch
     Known max_timestamp
 

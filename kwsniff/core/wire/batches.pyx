@@ -43,6 +43,7 @@ cdef void describe_batch(Span records, Batch* batch, BatchHit* hit) noexcept nog
     hit.bytes = batch.size
     hit.base_offset = batch.base_offset
     hit.magic = batch.magic
+    hit.crc = batch.stored_crc
     hit.attributes = batch.attributes & 0xFFFF
     hit.producer_epoch = -1
     hit.base_sequence = -1

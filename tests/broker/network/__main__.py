@@ -37,6 +37,7 @@ from tests.broker.network import (
     progress,
     racks,
     refused,
+    retries,
     stalled,
     tls_doors,
     workers,
@@ -71,6 +72,7 @@ KINDS = (
     leaders,
     racks,
     stalled,
+    retries,
 )
 
 

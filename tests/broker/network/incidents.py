@@ -99,7 +99,7 @@ def not_enough_replicas(site: Site) -> None:
     "request.timeout.ms=1000, acks=all; broker 3, a follower in the ISR, is stopped for 5 s",
     nodes=3,
     properties=SLOW_QUORUM,
-    also=["replication_slow"],
+    also=["replication_slow", "duplicated_records"],
 )
 def request_timed_out(site: Site) -> None:
     site.create(orders=[[1, 2, 3]])

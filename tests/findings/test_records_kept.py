@@ -1,0 +1,204 @@
+"""Records stored twice and records lost: as many as readers counted, and none of their neighbours."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.findings.conftest import FindingsOf
+from tests.findings.scripted import Rows, find
+from tests.house.tree import ROOT
+
+INCIDENTS = ROOT / "captures" / "incidents"
+SECOND = 1_000_000
+ALL = -1
+Row = dict[str, Any]
+
+
+def _report(name: str) -> dict[str, int]:
+    about = tomllib.loads((INCIDENTS / name / "about.toml").read_text("utf-8"))
+    return dict(about["report"])
+
+
+@pytest.mark.parametrize("place", ["client", "broker"])
+def test_as_many_records_are_stored_twice_as_a_reader_counted(place: str, findings_of: FindingsOf) -> None:
+    counted = _report("duplicated_records")
+    (row,) = (
+        row
+        for row in findings_of(INCIDENTS / "duplicated_records" / f"{place}.pcap")
+        if row["finding"] == "duplicated_records"
+    )
+    assert row["value"] == counted["consumed"] - counted["produced"]
+    assert (row["confidence"], row["blames"]) == ("certain", "configuration")
+
+
+def test_batches_that_librdkafka_packs_anew_are_counted(findings_of: FindingsOf) -> None:
+    """Its reader is the follower: the log ends at 22, and the client was told of 15 records."""
+    rows = findings_of(INCIDENTS / "request_timed_out" / "broker.pcap")
+    (row,) = (row for row in rows if row["finding"] == "duplicated_records")
+    assert row["value"] == 22 - _report("request_timed_out")["produced"]
+    assert row["confidence"] == "likely"
+
+
+@pytest.mark.parametrize("name", ["lost_records", "lost_unclean"])
+def test_as_many_records_are_lost_as_a_reader_missed(name: str, findings_of: FindingsOf) -> None:
+    counted = _report(name)
+    rows = findings_of(INCIDENTS / name / "broker.pcap")
+    (row,) = (row for row in rows if row["finding"] == "lost_records")
+    assert row["value"] == counted["produced"] - counted["consumed"]
+    assert (row["confidence"], row["subject"]) == ("certain", "orders-0")
+
+
+@pytest.mark.parametrize("name", ["healthy_idempotent", "leader_killed_in_sync"])
+def test_where_a_reader_counted_each_record_once_nothing_is_said(name: str, findings_of: FindingsOf) -> None:
+    counted = _report(name)
+    assert counted["produced"] == counted["consumed"]
+    rows = findings_of(INCIDENTS / name / "broker.pcap")
+    assert {"duplicated_records", "lost_records"}.isdisjoint(row["finding"] for row in rows)
+
+
+def _call(number: int, at_s: float, api: str = "Produce", **more: Any) -> Row:
+    at = round(at_s * SECOND)
+    return {
+        "call_id": number, "connection_id": 1, "client_id": "shop", "client_address": "10.0.0.7",
+        "broker_address": "10.0.0.1", "broker_port": 9092, "caller": "client", "api_name": api,
+        "status": "answered", "request_time": at, "response_time": at + 900, "response_end_time": at + 1000,
+        "time": at, "error_code": 0, "topic": "orders", "partition": 0, "acks": 1, **more,
+    }  # fmt: skip
+
+
+def _batch(number: int, at_s: float, offset: int | None, api: str = "Produce", **more: Any) -> list[Row]:
+    """A call with one batch of two records: rows of api_calls, partitions, record_batches. Checksum and
+    times are those of second `made`."""
+    made = more.pop("made", at_s)
+    numbered = more.pop("sequence", None)
+    call = _call(number, at_s, api, **more)
+    own = 0 if api == "Produce" else offset
+    batch = {
+        **call, "magic": 2, "control": False, "base_offset": own, "last_offset": (own or 0) + 1,
+        "record_count": 2, "crc": round(made * 1000), "first_timestamp": round(made * SECOND),
+        "max_timestamp": round(made * SECOND) + 1000, "timestamp_type": "create_time",
+        "producer_id": None if numbered is None else 7, "producer_epoch": None if numbered is None else 0,
+        "base_sequence": numbered,
+    }  # fmt: skip
+    part = {**call, "base_offset": offset, "batch_count": 1, "record_count": 2}
+    if call["status"] == "unanswered":
+        part |= {"base_offset": None, "error_code": None}
+    return [call, part, batch]
+
+
+def _found(name: str, *batches: list[Row], brokers: int = 1, more: Mapping[str, Rows] | None = None) -> Any:
+    connections = [
+        _call(0, 0, connection_id=number, first_time=0, last_time=99 * SECOND, protocol="kafka")
+        for number in (1, 2)
+    ]
+    clusters = [{"node_id": number, "cluster_id": f"c{number}"} for number in range(brokers)]
+    calls, parts, rows = zip(*batches, strict=True)
+    tables: dict[str, Rows] = {
+        "connections": connections,
+        "brokers": clusters,
+        "captures": [{"capture": "one.pcap", "first_time": 0, "last_time": 99 * SECOND}],
+        "api_calls": calls,
+        "partitions": parts,
+        "record_batches": rows,
+        **(more or {}),
+    }
+    return [(each.subject, each.value, each.confidence, each.blames) for each in find(name, tables)]
+
+
+LOST: Row = {
+    "status": "unanswered",
+    "response_end_time": None,
+    "response_time": None,
+    "reason": "connection_closed",
+}
+TWICE = [("orders", 2.0, "certain", "configuration")]
+
+
+def test_a_batch_without_a_response_that_a_reader_sees_twice_is_stored_twice() -> None:
+    first = _batch(1, 1, None, **LOST)
+    again = _batch(2, 3, 12, made=1, connection_id=2)
+    read = _batch(3, 4, 10, "Fetch", made=1)
+    assert _found("duplicated_records", first, again, read) == TWICE
+    assert _found("duplicated_records", first, again) == []
+
+
+def test_a_request_that_an_error_answered_after_the_append_is_stored_twice() -> None:
+    first = _batch(1, 1, 10, error_code=7)
+    assert _found("duplicated_records", first, _batch(2, 1.2, 12, made=1)) == TWICE
+    # the broker knew the batch
+    assert _found("duplicated_records", first, _batch(2, 1.2, 10, made=1)) == []
+
+
+def test_an_application_that_sends_the_same_twice_stores_it_twice_itself() -> None:
+    """Both are answered, one after the other; two connections at the same moment are two producers."""
+    first = _batch(1, 1, 10)
+    assert _found("duplicated_records", first, _batch(2, 1.01, 12, made=1)) == []
+    assert _found("duplicated_records", first, _batch(2, 1.01, 12, made=1, connection_id=2)) == []
+    assert _found("duplicated_records", first, _batch(2, 2, 12, made=1, connection_id=2)) == TWICE
+
+
+def test_a_sequence_at_two_offsets_is_the_brokers_error() -> None:
+    once, twice = (_batch(n, n, 10 + 2 * n, "Fetch", made=1, sequence=4) for n in (1, 2))
+    assert _found("duplicated_records", once, twice) == [("orders", 2.0, "certain", "broker")]
+    other = _batch(2, 2, 14, "Fetch", made=1, sequence=6)
+    assert _found("duplicated_records", once, other) == []
+
+
+def test_a_group_that_reads_again_has_the_same_offset() -> None:
+    reads = [_batch(number, number, 10, "Fetch", made=1, sequence=4) for number in (1, 2, 3)]
+    assert _found("duplicated_records", *reads) == []
+
+
+def test_offsets_that_get_other_records_were_lost() -> None:
+    """Offsets 10 to 13 were acknowledged; another leader appends at 12."""
+    old = [_batch(number, number, 8 + 2 * number) for number in (1, 2)]
+    new = _batch(3, 9, 12, broker_address="10.0.0.2")
+    assert _found("lost_records", *old, new) == [("orders-0", 2.0, "certain", "configuration")]
+    after = _batch(3, 9, 14, broker_address="10.0.0.2")
+    assert _found("lost_records", *old, after) == []
+
+
+def test_what_no_broker_acknowledged_is_not_lost() -> None:
+    read = _batch(1, 1, 12, "Fetch")
+    assert _found("lost_records", read, _batch(2, 9, 12)) == []
+
+
+def test_two_clusters_have_topics_of_one_name() -> None:
+    rows = _batch(1, 1, 10), _batch(2, 9, 10)
+    assert _found("lost_records", *rows) != []
+    assert _found("lost_records", *rows, brokers=2) == []
+    assert _found("lost_records", *rows, brokers=0) == []
+
+
+def test_a_topic_that_was_created_again_begins_at_zero() -> None:
+    ids = [{"topic": "orders", "topic_id": each, "partition": 0, "leader": 1} for each in ("one", "two")]
+    rows = _batch(1, 1, 0), _batch(2, 9, 0)
+    assert _found("lost_records", *rows, more={"leaders": ids[:1]}) != []
+    assert _found("lost_records", *rows, more={"leaders": ids}) == []
+
+
+def test_what_the_reader_sees_of_an_acknowledged_batch_is_that_batch() -> None:
+    """A compacted batch has fewer records; LogAppendTime has the broker's time."""
+    sent = _batch(1, 1, 10)
+    assert _found("lost_records", sent, _batch(2, 2, 10, "Fetch", made=1)) == []
+    stamped = _batch(2, 2, 10, "Fetch")
+    stamped[2]["timestamp_type"] = "log_append_time"
+    assert _found("lost_records", sent, stamped) == []
+    compacted = _batch(2, 2, 10, "Fetch")
+    compacted[2]["record_count"] = 1
+    assert _found("lost_records", sent, compacted) == []
+
+
+def test_records_that_retention_deleted_before_a_reader_came_are_lost_to_it() -> None:
+    asked = _call(1, 1, "Fetch", client_id="billing", error_code=1, requested_offset=100, group_id=None)
+    next_ = _call(2, 2, "Fetch", client_id="billing", requested_offset=150, log_start_offset=150)
+    refused = {**asked, "path": "error_code", "error_name": "OFFSET_OUT_OF_RANGE"}
+    tables = {"error_codes": [refused], "api_calls": [asked, next_], "partitions": [asked, next_]}
+    empty = _batch(9, 9, 0, "Fetch")
+    assert _found("lost_records", empty, more=tables) == [("orders-0", 50.0, "certain", "configuration")]
+    next_["log_start_offset"] = 90
+    assert _found("lost_records", empty, more=tables) == []
