@@ -13,10 +13,11 @@ import pyarrow as pa
 from kwsniff.tables.arrays import Numbers, distinct, numbers, texts, valid_rows, whole_numbers, words_of
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.timelines.deliveries.ages import Ages
-from kwsniff.timelines.deliveries.sightings import COMMITTED, FETCHED, NUMBERS, UNKNOWN
+from kwsniff.timelines.deliveries.sightings import COMMITTED, NUMBERS, UNKNOWN
 from kwsniff.timelines.deliveries.steps import (
     NONE,
     Readings,
+    find_batches,
     join_halves,
     make_steps,
     number_rows,
@@ -146,14 +147,11 @@ class Deliveries:
         if not self._num_held:
             return
         told["slot"] = self._merge_slots()[told["slot"]]
-        rows = read_batches(told, self._group_of(told))
+        seen = find_batches(told)
+        rows = read_batches(told, seen, self._group_of(told))
         left = np.arange(self._num_held) >= until
         if until < self._num_held:
-            batches = np.flatnonzero(told["kind"] <= FETCHED)
-            keys = number_rows(*(told[name][batches] for name in ("slot", "base", "last")))
-            early = np.zeros(int(keys.max(initial=-1)) + 1, np.bool_)
-            early[keys[batches < until]] = True
-            left[batches] = ~early[keys]
+            left[seen.places] = (seen.first >= until)[seen.numbers]
             chosen = ~left[rows.batch]
             rows = Readings(*(getattr(rows, name)[chosen] for name in Readings.__slots__))
         self._room.left_out += self._count_late(told, rows.batch[(rows.fetched >= 0) & (rows.produced < 0)])
@@ -241,7 +239,7 @@ class Deliveries:
         if those.any():
             new = np.stack([told[name][those] for name in ("client", "group", "slot")])
             both = np.concatenate([self._commits, new], axis=1)
-            self._commits = both[:, np.sort(np.unique(number_rows(*both), return_index=True)[1])]
+            self._commits = both[:, number_rows(*both)[1]]
 
     def _slots(self, rows: pa.RecordBatch, partitions: Numbers) -> Numbers:
         """The number of each partition, new ones among them."""
