@@ -9,10 +9,10 @@ SEEDS = range(20)
 
 
 def _beyond(slots: list[int], offsets: list[int], asked: list[int], lasts: list[int]) -> list[int]:
-    columns = [np.array(each, np.int64) for each in (slots, offsets, asked, lasts)]
+    one, two, three, four = (np.array(each, np.int64) for each in (slots, offsets, asked, lasts))
     found = np.full(len(asked), -1)
     spans = np.zeros((2, max(slots, default=-1) + 1), np.int64)
-    find_beyond(*columns, spans, np.zeros(len(slots), np.int64), found)
+    find_beyond(one, two, three, four, spans, np.zeros(len(slots), np.int64), found)
     return found.tolist()
 
 

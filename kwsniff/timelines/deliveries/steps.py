@@ -220,7 +220,8 @@ def number_rows(*columns: Numbers) -> tuple[Numbers, Numbers]:
     """A number for each distinct combination of values, of each row, in the order in which they come first;
     and the row where each one does."""
     ranks, firsts = np.empty((2, len(columns[0])), np.int64)
-    return ranks, firsts[: keyed_rows.number_rows(columns, ranks, firsts)]
+    beside = tuple(map(np.ascontiguousarray, columns))
+    return ranks, firsts[: keyed_rows.number_rows(beside, ranks, firsts)]
 
 
 def _pick(column: Numbers, places: Numbers, none: int = UNKNOWN) -> Numbers:
