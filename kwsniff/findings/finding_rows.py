@@ -19,7 +19,7 @@ from kwsniff.findings.client_settings import TABLE as CLIENTS
 from kwsniff.findings.evaluate import TOTAL, columns_of, conclude, evaluate, lacks_memory, not_asked
 from kwsniff.findings.finding import Finding
 from kwsniff.findings.finding_calls import TABLE, begin, list_calls, queries_for
-from kwsniff.findings.harm import FoundHarm
+from kwsniff.findings.harm import FoundHarm, note_signs
 from kwsniff.findings.prefilter.figures import Figures, figures_of
 from kwsniff.findings.prefilter.sqlite_rules import ask_sums, suffice
 from kwsniff.findings.rule import LAST
@@ -83,6 +83,7 @@ def find(
     told = {"twins": figures.twins, "unnamed": figures.unnamed, "long_texts": figures.long_texts}
     try:
         with files() as found, open_for(queries, found, **told, sums=sums, memory=memory) as database:
+            note_signs(database, **figures.signs())
             if findings is None:
                 findings = evaluate(database, rules=rules, total=total)
             else:

@@ -17,17 +17,22 @@ if TYPE_CHECKING:
 
     from kwsniff.findings.finding import Finding
 
-_THERE: Final = """
+_OF_CALLS: Final = """
 select exists (from api_calls where status = 'unanswered'),
     exists (from latencies where total_ns >= 1000000000), exists (from error_codes where error_code <> 0),
-    exists (from connections where closed_by = 'broker' and calls = 0),
-    exists (from connections where refused or syn_retries > 0 or broker_packets = 0 or tls_hello
-        or closed_by = 'broker' and calls = 0 or protocol not in ('empty', 'kafka', 'tls', 'undecided')
-        or coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) > 0),
-    exists (from duckdb_tables() where table_name = 'standing_read_rows'),
     exists (from api_calls where status = 'unanswered' and acks is not null)
         or exists (from error_codes where error_code in (7, 20))
 """
+_OF_CONNECTIONS: Final = """
+select coalesce(bool_or(closed_by = 'broker' and calls = 0), false),
+    coalesce(bool_or(refused or syn_retries > 0 or broker_packets = 0 or tls_hello
+        or closed_by = 'broker' and calls = 0 or protocol not in ('empty', 'kafka', 'tls', 'undecided')
+        or coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) > 0), false)
+from connections
+"""
+_SIGNS: Final = "harm_sign"
+_UNSURE: Final = frozenset({7, 20})
+"""Errors after which a batch may be stored or not."""
 _OF_TABLES: Final = {"api_calls": "troubled_call", "connections": "troubled_connection"}
 _KEPT: Final = ("troubled_wait", "troubled_late", "troubled_refusal", "troubled_call", "troubled_connection")
 """Views whose rows are kept."""
@@ -58,15 +63,16 @@ def keep_harm(database: "duckdb.DuckDBPyConnection") -> None:
     """Makes the views of harm, and asks `troubled_call` and `troubled_connection` once."""
     if _is_kept(database):
         return
-    add_views(database, [_THERE])
-    ((unanswered, long, refused, unheard, odd, standing, unsure),) = database.execute(_THERE).fetchall()
+    unanswered, long, refused, unsure = _find_signs(database)
+    add_views(database, [_OF_CONNECTIONS])
+    ((unheard, odd),) = database.execute(_OF_CONNECTIONS).fetchall()
     there = {
         "routine_error": refused,
         "whole_connection": unanswered or long,
         "troubled_wait": unanswered,
         "troubled_late": long,
         "troubled_refusal": refused,
-        "troubled_read": standing,
+        "troubled_read": is_made(database, "standing_read_rows"),
         "troubled_write": unsure,
         "known_close": unanswered or unheard,
         "troubled_connection": odd or unanswered,
@@ -83,6 +89,27 @@ def keep_harm(database: "duckdb.DuckDBPyConnection") -> None:
         # a time before, memory may not have sufficed for all
         database.execute(made_as.replace("create temp", "create or replace temp", 1))
     note_made(database, [_LAST])
+
+
+def note_signs(
+    database: "duckdb.DuckDBPyConnection", *, unanswered: bool, long: bool, errors: frozenset[int]
+) -> None:
+    """Notes what figures tell of all calls, so that these need not be looked through for it: whether one has
+    no response, whether one took a second, and the error codes."""
+    if unanswered:
+        return  # what was written without a response, only the rows tell
+    told = (False, long, bool(errors - {0}), bool(errors & _UNSURE))
+    values = ", ".join(str(each).lower() for each in told)
+    database.execute(f"create temp table {_SIGNS} as from (values ({values}))")
+    note_made(database, [_SIGNS])
+
+
+def _find_signs(database: "duckdb.DuckDBPyConnection") -> Sequence[bool]:
+    """Whether calls are unanswered, took long, had errors, and may have been stored or not."""
+    asked = f"from {_SIGNS}" if is_made(database, _SIGNS) else _OF_CALLS
+    add_views(database, [asked])
+    (found,) = database.execute(asked).fetchall()
+    return found
 
 
 def is_harmed(database: "duckdb.DuckDBPyConnection") -> bool:

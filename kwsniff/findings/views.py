@@ -284,10 +284,15 @@ def keep_small(database: "duckdb.DuckDBPyConnection", queries: Iterable[str]) ->
     shown = {name for (name,) in database.execute(asked).fetchall()}
     views = {name: text for name, text in _views().items() if name not in HARM}
     needed, _ = _named_in(queries, views)
-    for name in SMALL if _FEW_ROWS in shown else views:
-        if name in needed and name in shown:
+    small = [name for name in (SMALL if _FEW_ROWS in shown else views) if name in needed & shown]
+    made = []
+    try:
+        for name in small:
             database.execute(f"create temp table if not exists {name}_rows as from {name}")
             database.execute(f"create or replace temp view {name} as from {name}_rows")
+            made.append(f"{name}_rows")
+    finally:  # memory may suffice for some
+        note_made(database, made)
 
 
 def _set_up(database: "duckdb.DuckDBPyConnection", memory: str = MEMORY) -> None:

@@ -198,9 +198,14 @@ def spark_type(column: Column) -> str:
 
 
 def _plain(column: Column) -> "pa.DataType":
+    return _plain_types()[column.type]
+
+
+@cache
+def _plain_types() -> Mapping[str, "pa.DataType"]:
     import pyarrow as pa
 
-    types = {
+    return {
         "binary": pa.binary(),
         "bool": pa.bool_(),
         "double": pa.float64(),
@@ -212,7 +217,6 @@ def _plain(column: Column) -> "pa.DataType":
         "strings": pa.list_(pa.field("element", pa.string())),
         "time": pa.timestamp("us", tz="UTC"),
     }
-    return types[column.type]
 
 
 def _encode_type(column: Column) -> "pa.DataType":

@@ -45,6 +45,7 @@ _OWN: Final = (
 _TOLD: Final = ("committed", "reached", "base", "fetched")
 COMMITS, LISTS, PRODUCES, FETCHES = 1, 2, 3, 4
 _MOST = 0.75
+_CLOSE: Final = 16
 
 
 def extract_offsets(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) -> pa.RecordBatch:
@@ -102,8 +103,15 @@ def find_places(ids: Numbers, wanted: Numbers) -> tuple[Numbers, Bits]:
         return places, np.ones(len(wanted), np.bool_)
     if not len(ids):
         return places, np.zeros(len(wanted), np.bool_)
-    order = np.argsort(ids, kind="stable")
-    places = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
+    first = int(ids.min())
+    span = int(ids.max()) - first + 1
+    if span <= _CLOSE * len(ids):  # small enough for a table
+        table = np.zeros(span, np.int64)
+        table[ids[::-1] - first] = np.arange(len(ids))[::-1]
+        places = table[np.clip(wanted, first, first + span - 1) - first]
+    else:
+        order = np.argsort(ids, kind="stable")
+        places = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
     return places, ids[places] == wanted
 
 

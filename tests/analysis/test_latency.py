@@ -3,7 +3,6 @@
 import random
 from typing import Any
 
-import numpy as np
 import pytest
 
 from kwsniff.analysis.rollups import events, latency
@@ -208,14 +207,6 @@ def test_endless_groups_are_counted_together_after_a_while(monkeypatch: pytest.M
     counted = {item["group_id"]: item["rebalances"] for item in found.as_dict()["groups"]}
     assert len(counted) == 11
     assert counted["(others)"] == 90
-
-
-@pytest.mark.parametrize("distance", [1, 3, 1 << 40])
-def test_calls_are_found_however_far_apart_their_numbers_are(distance: int) -> None:
-    """In any order; far ones take no memory for those between."""
-    asked = np.array([7, 3, 9, 0, 5], np.int64) * distance + 11
-    wanted = asked[[4, 0, 0, 3, 2, 1]]
-    assert latency._places(asked, wanted).tolist() == [4, 0, 0, 3, 2, 1]
 
 
 def test_the_mean_is_of_all_time_and_of_active_time() -> None:

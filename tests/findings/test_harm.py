@@ -18,9 +18,11 @@ import pytest
 
 import kwsniff
 from kwsniff.errors import OutputError, UsageError
+from kwsniff.findings.prefilter.figures import figures_of
 from kwsniff.findings.rule import SEVERITIES
 from kwsniff.tables.enums import WORDS
 from kwsniff.tables.harm import KEYS
+from kwsniff.tables.stored_files import files_of_tables
 from tests.findings.account import CAPTURES, read_account
 from tests.findings.conftest import ENOUGH, TablesOf
 from tests.findings.measured import Recording, recordings
@@ -47,6 +49,24 @@ from '{folder}/{table}.parquet' t left join explained e using ({key})
 where connection_id not in (
     select connection_id from '{folder}/connections.parquet' where twin_of is not null)
 """
+
+
+SIGNS = """
+select (select count(*) > 0 from '{folder}/api_calls.parquet' where status = 'unanswered'),
+    (select coalesce(max(total_ns), 0) >= 1000000000 from '{folder}/latencies.parquet'),
+    (select coalesce(list(distinct error_code), []) from '{folder}/error_codes.parquet')
+"""
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("recording", recordings(), ids=lambda each: f"{each.name}-{each.place}")
+def test_figures_show_what_sql_over_the_tables_finds(recording: Recording, tables_of: TablesOf) -> None:
+    """By figures, what calls suffered is not looked for where there is none."""
+    folder = tables_of(recording.path)
+    ((unanswered, long, errors),) = duckdb.execute(SIGNS.format(folder=folder)).fetchall()
+    signs = figures_of(files_of_tables(folder)).signs()
+    assert (signs["unanswered"], signs["long"]) == (unanswered, long)
+    assert signs["errors"] - {0} == set(errors) - {0}
 
 
 @pytest.mark.sample(4)

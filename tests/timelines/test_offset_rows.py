@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.build import Builder
 from kwsniff.timelines.committed_lag import Commits, End
-from kwsniff.timelines.offsets import extract_offsets
+from kwsniff.timelines.offsets import extract_offsets, find_places
 from tests.tables.columns import table
 
 PRODUCE, FETCH, LIST_OFFSETS, COMMIT = 0, 1, 2, 8
@@ -76,3 +77,13 @@ def test_partitions_are_numbers_with_a_sign() -> None:
     commits.note(offsets(*({"api_key": LIST_OFFSETS, OFFSET: 7, "partition": each} for each in (3, -5))))
     assert {place: end.offset for place, end in commits.ends.items()} == {("orders", 3): 7, ("orders", -5): 7}
     assert all(isinstance(end, End) for end in commits.ends.values())
+
+
+@pytest.mark.parametrize("distance", [1, 3, 1 << 40])
+def test_calls_are_found_however_far_apart_their_numbers_are(distance: int) -> None:
+    """In any order; far ones take no memory for those between. Some come with other rows."""
+    ids = np.array([7, 3, 9, 0, 5], np.int64) * distance + 11
+    wanted = np.array([*ids[[4, 0, 0, 3, 2, 1]], 10, 11 + distance, 12 + 9 * distance, -2])
+    places, known = find_places(ids, wanted)
+    assert known.tolist() == [True] * 6 + [False] * 4
+    assert places[:6].tolist() == [4, 0, 0, 3, 2, 1]

@@ -14,6 +14,7 @@ from kwsniff.core.declared import ENUMS
 from kwsniff.tables.arrays import whole_numbers, words_of
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.schema import TABLES
+from kwsniff.timelines.offsets import find_places
 
 MOST_KEYS = 10_000
 """Clients, brokers, topics that are added up one by one; what comes after is added up together."""
@@ -190,7 +191,7 @@ class Shares:
         starts, lengths = ends[:-1], ends[1:] - ends[:-1]
         asked, wanted = (whole_numbers(batch["call_id"], null=0) for batch in (calls, latencies))
         if not np.array_equal(asked, wanted):
-            rows = _places(asked, wanted)
+            rows, _ = find_places(asked, wanted)
             starts, lengths = starts[rows], lengths[rows]
         most = lengths.max()
         if not most:
@@ -200,7 +201,7 @@ class Shares:
         if most > 1:
             places += np.arange(len(repeated)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         labels = words_of(words)
-        chosen = [part[repeated] if part.any() else part[:0] for part in parts]
+        chosen = [part[repeated] if np.count_nonzero(part) else part[:0] for part in parts]
         rows = _sum_parts(codes[places], active[repeated], chosen)
         said = np.flatnonzero(rows[:, 0])
         self._tables["topics"].add([(labels[code],) for code in said.tolist()], rows[said])
@@ -255,15 +256,3 @@ def _sums(numbers: Numbers, part: Numbers, groups: int) -> Numbers:
     if len(part):
         np.add.at(sums, numbers, part)
     return sums
-
-
-def _places(asked: Numbers, wanted: Numbers) -> Numbers:
-    """The index of each wanted id in `asked`, which has all of them."""
-    first = int(asked.min())
-    span = int(asked.max()) - first + 1
-    if span > 16 * len(asked):
-        order = np.argsort(asked, kind="stable")
-        return order[np.searchsorted(asked[order], wanted)]
-    places = np.zeros(span, np.int64)
-    places[asked - first] = np.arange(len(asked))
-    return places[wanted - first]

@@ -5,7 +5,7 @@ looks for is not there when they stay below what its `when` says. They decide no
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -31,10 +31,20 @@ from kwsniff.tables.arrays import distinct, is_short, texts
 from kwsniff.tables.schema import TABLES
 
 BATCH_ROWS: Final = 1 << 16
+LONG_NS: Final = 1_000_000_000
+"""What harm.py takes for long."""
 _MALFORMED: Final = ("framing_lost", "undecodable_request")
 _VIOLATIONS: Final = (
     "answered_out_of_order", "unexpected_response", "undecodable_response", "null_not_allowed",
 )  # fmt: skip
+
+
+class Signs(TypedDict):
+    """Whether a call has no response, whether one took LONG_NS, and all error codes."""
+
+    unanswered: bool
+    long: bool
+    errors: frozenset[int]
 
 
 class Figures:
@@ -129,6 +139,11 @@ class Figures:
         if len(self._brokers) <= MOST_CLIENTS:
             told["client_broker"] = {"client": [*self._brokers], "broker": [*self._brokers.values()]}
         return {**self._volumes.sums(), **told}
+
+    def signs(self) -> Signs:
+        """What harm calls may show."""
+        long = self._sums["longest_call_ns"] >= LONG_NS
+        return Signs(unanswered=self._sums["unanswered"] > 0, long=long, errors=frozenset(self._errors))
 
     def total_ns(self) -> int | None:
         """What all calls took together; None where only the rows tell."""

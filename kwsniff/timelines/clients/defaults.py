@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from kwsniff.layout.catalog import Catalog
@@ -16,6 +16,7 @@ _Version = tuple[int, ...]
 _Changes = dict[str, list[tuple[_Version, str]]]
 
 
+@lru_cache(maxsize=64)
 def find_defaults(catalog: Catalog, software: str | None, version: str | None) -> Mapping[str, str]:
     """Setting -> default in that version of a library; empty for one that the file does not have."""
     for pattern, changes in _libraries(catalog):

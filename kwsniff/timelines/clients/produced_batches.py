@@ -12,6 +12,7 @@ from kwsniff.tables.grouping import Groups
 from kwsniff.timelines.clients.requests import count_values
 
 _MOST_DELAYS: Final = 128
+_NEVER, _ALWAYS = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _SMALL_BYTES: Final = 8192
 """A batch below half of the usual batch.size of 16,384 was sent because its time was over, not because it
 was full."""
@@ -77,7 +78,9 @@ def _add_delays(batch: pa.RecordBatch, groups: Groups, found: list[Produced | No
         words.index("create_time") if "create_time" in words else -2
     )
     times, firsts = (whole_numbers(batch[name], null=0) for name in ("time", "first_timestamp"))
-    rows = np.flatnonzero(chosen)
+    # Where the first ones are there already, later ones need not be sorted.
+    latest = np.array([_latest(each) for each in found] or [0], np.int64)
+    rows = np.flatnonzero(chosen & (times <= latest[groups.numbers]))
     numbers = groups.numbers[rows]
     rows = rows[np.lexsort((times[rows], numbers))]
     moments, delays = times[rows].tolist(), (times[rows] - firsts[rows]).tolist()
@@ -89,3 +92,10 @@ def _add_delays(batch: pa.RecordBatch, groups: Groups, found: list[Produced | No
             part = slice(begin, min(end, begin + _MOST_DELAYS))
             told = zip(moments[part], delays[part], strict=True)
             each.delays = sorted([*each.delays, *told])[:_MOST_DELAYS]
+
+
+def _latest(produced: Produced | None) -> int:
+    """Until when the time of a batch counts."""
+    if produced is None:
+        return _NEVER
+    return produced.delays[-1][0] if len(produced.delays) == _MOST_DELAYS else _ALWAYS

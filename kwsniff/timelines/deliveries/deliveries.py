@@ -4,7 +4,7 @@ Memory is bounded: when sightings fill their share of the memory limit, the batc
 rows. A reader that comes later has a row without its Produce, and is counted as left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,10 +13,11 @@ import pyarrow as pa
 from kwsniff.tables.arrays import Numbers, distinct, numbers, texts, valid_rows, whole_numbers, words_of
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.timelines.deliveries.ages import Ages
-from kwsniff.timelines.deliveries.sightings import COMMITTED, FETCHED, NUMBERS, UNKNOWN
+from kwsniff.timelines.deliveries.sightings import COMMITTED, NUMBERS, UNKNOWN
 from kwsniff.timelines.deliveries.steps import (
     NONE,
     Readings,
+    find_batches,
     join_halves,
     make_steps,
     number_rows,
@@ -49,8 +50,11 @@ class Deliveries:
         self._most = max(self._room.most // _SHARE // _BYTES, _LEAST)
         self.batches: list[pa.RecordBatch] = []
         self._schema = coded_schema(TABLES["deliveries"])
-        self._held: list[dict[str, Numbers]] = []
+        self._held: Numbers = np.zeros((len(_KEPT), 0), np.int64)
+        """Room for sightings, a row for each column of _KEPT."""
         self._num_held = 0
+        self._joined = 0
+        """Sightings whose halves were looked for."""
         self._places: dict[Place, int] = {}
         self._clients: dict[tuple[str | None, str | None], int] = {}
         self._groups: dict[str, int] = {}
@@ -77,9 +81,8 @@ class Deliveries:
         if not known.all():
             told = {name: column[known] for name, column in told.items()}
         self._note_commits(told)
-        self._held.append(told)
+        self._hold(told)
         self._ages = None
-        self._num_held += len(told["kind"])
         self._room.charge(_BYTES * len(told["kind"]))
         if self._num_held > self._most:
             self._settle(self._num_held // 2)
@@ -113,8 +116,8 @@ class Deliveries:
         """Continues from a saved state."""
         columns, self._places, self._clients, self._groups, self._topics, commits, settled = state
         self._settled = np.frombuffer(settled, np.int64).reshape(2, -1).copy()
-        self._held = [{name: np.frombuffer(columns[name], np.int64) for name in _KEPT}]
-        self._num_held = len(self._held[0]["kind"])
+        self._held = np.stack([np.frombuffer(columns[name], np.int64) for name in _KEPT])
+        self._num_held = self._joined = self._held.shape[1]
         self._commits = np.frombuffer(commits, np.int64).reshape(3, -1)
 
     def finish(self) -> None:
@@ -128,32 +131,35 @@ class Deliveries:
         slots = self._merge_slots()[told["slot"]] if self._num_held else told["slot"]
         return Ages({**told, "slot": slots})
 
+    def _hold(self, told: Mapping[str, Numbers]) -> None:
+        first, self._num_held = self._num_held, self._num_held + len(told["kind"])
+        if self._num_held > self._held.shape[1]:
+            # Twice as much, so that rows are seldom moved; what was not written to takes no memory.
+            larger = np.empty((len(_KEPT), max(2 * first, self._num_held)), np.int64)
+            larger[:, :first] = self._held[:, :first]
+            self._held = larger
+        for row, name in zip(self._held, _KEPT, strict=True):
+            row[first : self._num_held] = told[name]
+
     def _columns(self) -> dict[str, Numbers]:
-        """All sightings as one."""
-        if len(self._held) != 1:
-            self._held = [
-                {
-                    name: np.concatenate([np.zeros(0, np.int64), *(each[name] for each in self._held)])
-                    for name in _KEPT
-                }
-            ]
-            join_halves(self._held[0])
-        return self._held[0]
+        """All sightings, by column, where they are held."""
+        told = dict(zip(_KEPT, self._held[:, : self._num_held], strict=True))
+        if self._joined < self._num_held:
+            join_halves(told)
+            self._joined = self._num_held
+        return told
 
     def _settle(self, until: int) -> None:
         """Makes rows of the batches that were seen first before the sighting `until`, and lets them go."""
         told = self._columns()
         if not self._num_held:
             return
-        told["slot"] = self._merge_slots()[told["slot"]]
-        rows = read_batches(told, self._group_of(told))
+        told["slot"][:] = self._merge_slots()[told["slot"]]
+        seen = find_batches(told)
+        rows = read_batches(told, seen, self._group_of(told))
         left = np.arange(self._num_held) >= until
         if until < self._num_held:
-            batches = np.flatnonzero(told["kind"] <= FETCHED)
-            keys = number_rows(*(told[name][batches] for name in ("slot", "base", "last")))
-            early = np.zeros(int(keys.max(initial=-1)) + 1, np.bool_)
-            early[keys[batches < until]] = True
-            left[batches] = ~early[keys]
+            left[seen.places] = (seen.first >= until)[seen.numbers]
             chosen = ~left[rows.batch]
             rows = Readings(*(getattr(rows, name)[chosen] for name in Readings.__slots__))
         self._room.left_out += self._count_late(told, rows.batch[(rows.fetched >= 0) & (rows.produced < 0)])
@@ -161,10 +167,11 @@ class Deliveries:
             self._note_settled(told, rows.batch[rows.produced >= 0])
         if len(rows.batch):
             self.batches.append(self._rows(told, rows))
-        self._held = [{name: column[left] for name, column in told.items()}]
         now = int(np.count_nonzero(left))
+        for column in told.values():
+            column[:now] = column[left]
         self._room.charge(-_BYTES * (self._num_held - now))
-        self._num_held = now
+        self._num_held = self._joined = now
 
     def _note_settled(self, told: dict[str, Numbers], batches: Numbers) -> None:
         """Keeps from which offset to which each partition was let go with its Produce."""
@@ -241,7 +248,7 @@ class Deliveries:
         if those.any():
             new = np.stack([told[name][those] for name in ("client", "group", "slot")])
             both = np.concatenate([self._commits, new], axis=1)
-            self._commits = both[:, np.sort(np.unique(number_rows(*both), return_index=True)[1])]
+            self._commits = both[:, number_rows(*both)[1]]
 
     def _slots(self, rows: pa.RecordBatch, partitions: Numbers) -> Numbers:
         """The number of each partition, new ones among them."""

@@ -11,7 +11,8 @@
 Rows are in the order in which their calls ended, of the same call in this order.
 """
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +20,7 @@ import pyarrow as pa
 from kwsniff.core.columns.passes import find_partitions, find_rises
 from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.arrays import Bits, Numbers, numbers, set_bits, valid_rows, whole_numbers
-from kwsniff.tables.compute import filter_rows, take_rows
-from kwsniff.tables.merged_rows import concat_coded
+from kwsniff.tables.compute import dictionary_encode
 from kwsniff.timelines.committed_lag import number_keys
 from kwsniff.timelines.details import PLACE
 from kwsniff.timelines.offsets import (
@@ -37,6 +37,7 @@ _KINDS: Final = 6
 _OF_READERS: Final = (FETCHED, COMMITTED)
 IN_SYNC, STABLE = 1, 2
 """Flags: the response came when all in-sync replicas had the batch; the reader takes only what is stable."""
+NONE: Final = -1
 UNKNOWN: Final = -(1 << 62)
 """Instead of a time that nothing shows."""
 
@@ -84,17 +85,24 @@ def extract_sightings(
     without sightings."""
     roles = roles_of_offsets(catalog)
     told = _Rows(partitions, calls, roles)
-    found = [_find_watermarks(told), _find_commits(told)]
     rows = _Rows(partitions.slice(0, 0) if batches is None else batches, calls, roles)
-    found += _find_produces(rows, told)
+    of_told = [_find_watermarks(told), _find_commits(told)]
+    of_batches, answers = _find_produces(rows, told)
+    of_told.append(answers)
     if batches is not None:
-        found.append(_find_fetches(rows))
-    some = [each for each in found if each.num_rows]
-    if not some:
+        of_batches.append(_find_fetches(rows))
+    if not any(len(each.rows) for each in (*of_told, *of_batches)):
         return None
-    both = concat_coded(some)
-    order = np.argsort(whole_numbers(both[PLACE], 0) * _KINDS + whole_numbers(both["kind"], 0), kind="stable")
-    return take_rows(both, order)
+    return _put_together(calls, (told, of_told), (rows, of_batches))
+
+
+class _Seen(NamedTuple):
+    """Rows that are sightings of a kind."""
+
+    kind: int
+    rows: Numbers
+    values: dict[str, Numbers]
+    """Columns of NUMBERS of these rows, those that not all kinds have."""
 
 
 class _Rows:
@@ -134,43 +142,82 @@ class _Rows:
             code = np.where(valid_rows(ids), whole_numbers(ids.indices, 0) + len(names.dictionary), code)
         return codes[code]
 
-    def sightings(self, chosen: Bits, kind: int, values: dict[str, Numbers]) -> pa.RecordBatch:
+    def sightings(self, chosen: Bits, kind: int, values: dict[str, Numbers]) -> _Seen:
         """The chosen ones; `values`: columns of all rows."""
-        rows, places = filter_rows(self.rows, chosen), self.places[chosen]
-        count = len(places)
-        columns: dict[str, pa.Array] = {PLACE: numbers(pa.int64(), places)}
-        none = pa.nulls(count, pa.dictionary(pa.int32(), pa.string()))
-        for name in ("client_id", "client_address"):
-            columns[name] = take_rows(self.calls[name], places) if kind in _OF_READERS else none
-        columns["group_id"] = rows["group_id"] if kind == COMMITTED else none
-        for name in ("topic", "topic_id"):
-            columns[name] = rows[name]
-        for name in ("connection_id", "call_id"):
-            columns[name] = rows[name]
-        told = {"kind": np.full(count, kind), "partition": whole_numbers(rows["partition"], null=0)}
-        told |= {name: whole_numbers(self.calls[of], UNKNOWN)[places] for name, of in _TIMES.items()}
-        # A first byte that was sent again may come after the last one.
-        told["end"] = np.where(told["end"] == UNKNOWN, UNKNOWN, np.maximum(told["shown"], told["end"]))
-        told |= {name: column[chosen] for name, column in values.items()}
-        for name in NUMBERS:
-            if name not in columns:
-                value = told.get(name)
-                whole = np.full(count, -1) if value is None else np.ascontiguousarray(value, np.int64)
-                columns[name] = numbers(pa.int64(), whole)
-        return pa.RecordBatch.from_arrays(
-            [_as_told(columns[each.name], each.type) for each in SIGHTINGS], names=SIGHTINGS.names
-        )
+        rows = np.flatnonzero(chosen)
+        return _Seen(kind, rows, {name: column[rows] for name, column in values.items()})
 
 
-def _as_told(column: pa.Array, type_: pa.DataType) -> pa.Array:
-    if type_ != pa.string() or column.type.index_type == pa.int32():
-        return column
-    codes = whole_numbers(column.indices, null=0).astype(np.int32)
-    valid = valid_rows(column.indices) if column.null_count else None
-    return pa.DictionaryArray.from_arrays(numbers(pa.int32(), codes, valid), column.dictionary, safe=False)
+_Found = tuple[_Rows, list[_Seen]]
 
 
-def _find_watermarks(told: _Rows) -> pa.RecordBatch:
+def _put_together(calls: pa.RecordBatch, *found: _Found) -> pa.RecordBatch:
+    """Sightings of all kinds in the order of their calls."""
+    kind = np.concatenate([np.full(len(each.rows), each.kind) for _, seen in found for each in seen])
+    places = np.concatenate([rows.places[each.rows] for rows, seen in found for each in seen])
+    order = np.argsort(places * _KINDS + kind, kind="stable")
+    kind, places = kind[order], places[order]
+
+    def gather(name: str) -> Numbers:
+        """A column of the rows themselves."""
+        parts = [whole_numbers(rows.rows[name], 0)[each.rows] for rows, seen in found for each in seen]
+        return np.concatenate(parts)[order].astype(np.int64, copy=False)
+
+    told = {name: whole_numbers(calls[of], UNKNOWN)[places] for name, of in _TIMES.items()}
+    # A first byte that was sent again may come after the last one.
+    told["end"] = np.where(told["end"] == UNKNOWN, UNKNOWN, np.maximum(told["shown"], told["end"]))
+    told |= {"kind": kind, PLACE: places}
+    told |= {name: gather(name) for name in ("partition", "call_id", "connection_id")}
+    for name in ("base", "last", *_OF_BATCHES, "flags"):
+        parts = [each.values.get(name, np.full(len(each.rows), NONE)) for _, seen in found for each in seen]
+        told[name] = np.concatenate(parts)[order]
+    of_readers = np.isin(kind, _OF_READERS)
+    columns = {**{name: _encode(*_words(found, name, order)) for name in ("topic", "topic_id")}}
+    column = found[0][0].rows["group_id"]
+    columns["group_id"] = _encode(_commits_groups(column, found, order), column.dictionary)
+    for name in ("client_id", "client_address"):
+        codes = whole_numbers(calls[name].indices, NONE)[places]
+        columns[name] = _encode(np.where(of_readers, codes, NONE), calls[name].dictionary)
+    return pa.RecordBatch.from_arrays(
+        [
+            columns[each.name] if each.name in columns else numbers(each.type, told[each.name])
+            for each in SIGHTINGS
+        ],
+        names=SIGHTINGS.names,
+    )
+
+
+def _words(found: Sequence[_Found], name: str, order: Numbers) -> tuple[Numbers, pa.StringArray]:
+    """A column of texts, by their places in the second, which has each once; NONE is null."""
+    listed = dictionary_encode(pa.concat_arrays([rows.rows[name].dictionary for rows, _ in found]))
+    places, begin = np.append(whole_numbers(listed.indices, 0), NONE), 0
+    parts = []
+    for rows, seen in found:
+        column = rows.rows[name]
+        codes = whole_numbers(column.indices, len(places) - 1 - begin).astype(np.int64) + begin
+        parts += [places[codes[each.rows]] for each in seen]
+        begin += len(column.dictionary)
+    return np.concatenate(parts)[order], listed.dictionary
+
+
+def _commits_groups(groups: pa.DictionaryArray, found: Sequence[_Found], order: Numbers) -> Numbers:
+    """Codes of the groups that commit; NONE for sightings of another kind."""
+    codes = whole_numbers(groups.indices, NONE)
+    parts = [
+        codes[each.rows] if each.kind == COMMITTED else np.full(len(each.rows), NONE)
+        for _, seen in found
+        for each in seen
+    ]
+    return np.concatenate(parts)[order]
+
+
+def _encode(codes: Numbers, words: pa.StringArray) -> pa.DictionaryArray:
+    valid = codes >= 0
+    indices = np.where(valid, codes, 0).astype(np.int32)
+    return pa.DictionaryArray.from_arrays(numbers(pa.int32(), indices, valid), words, safe=False)
+
+
+def _find_watermarks(told: _Rows) -> _Seen:
     high, stable = told.column("high_watermark"), told.column("last_stable_offset")
     chosen = (told.roles == FETCHES) & (high >= 0) & told.known
     rows = told.in_order(chosen)
@@ -185,7 +232,7 @@ def _find_watermarks(told: _Rows) -> pa.RecordBatch:
     return told.sightings(chosen, REACHED, {"base": high, "last": stable})
 
 
-def _find_commits(told: _Rows) -> pa.RecordBatch:
+def _find_commits(told: _Rows) -> _Seen:
     offset = told.column("requested_offset")
     chosen = (told.roles == COMMITS) & (told.column("error_code") == 0) & (offset >= 0) & told.known
     return told.sightings(chosen & valid_rows(told.rows["group_id"]), COMMITTED, {"base": offset})
@@ -204,7 +251,7 @@ def _values(batches: _Rows) -> dict[str, Numbers]:
     return {name: batches.column(name, UNKNOWN) for name in _OF_BATCHES}
 
 
-def _find_fetches(batches: _Rows) -> pa.RecordBatch:
+def _find_fetches(batches: _Rows) -> _Seen:
     fetched = batches.known & (batches.roles == FETCHES) & _has_offsets(batches)
     fetched &= ~are_replicas(batches.calls)[batches.places]
     flags = np.where(batches.of_calls("isolation_level") == _READ_COMMITTED, STABLE, 0)
@@ -212,8 +259,8 @@ def _find_fetches(batches: _Rows) -> pa.RecordBatch:
     return batches.sightings(fetched, FETCHED, own | _values(batches))
 
 
-def _find_produces(batches: _Rows, told: _Rows) -> list[pa.RecordBatch]:
-    """What Produce appended; and requests whose response comes later, and responses to earlier ones."""
+def _find_produces(batches: _Rows, told: _Rows) -> tuple[list[_Seen], _Seen]:
+    """What Produce appended and requests whose response comes later; and responses to earlier ones."""
     answered = told.known & (told.roles == PRODUCES) & (told.column("error_code") == 0)
     answered &= (told.column("base_offset") >= 0) & (told.column("batch_count") == 1)
     base = told.column("base_offset")
@@ -231,8 +278,7 @@ def _find_produces(batches: _Rows, told: _Rows) -> list[pa.RecordBatch]:
         own["flags"] = np.where(batches.of_calls("acks") == _ALL_IN_SYNC, IN_SYNC, 0)
         found.append(batches.sightings(first >= 0, APPENDED, own))
         found.append(batches.sightings(sent & ~batches.known, SENT, own | {"last": numbered}))
-    found.append(told.sightings(answered, ANSWERED, {"base": base, "flags": flags}))
-    return found
+    return found, told.sightings(answered, ANSWERED, {"base": base, "flags": flags})
 
 
 def _match(told: _Rows, rows: Numbers, batches: _Rows, asked: Numbers) -> Numbers:

@@ -13,7 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from kwsniff.tables.arrays import Numbers, distinct
+from kwsniff.core.columns import keyed_rows
+from kwsniff.tables.arrays import Numbers
 from kwsniff.timelines.deliveries.sightings import (
     ANSWERED,
     APPENDED,
@@ -51,8 +52,8 @@ def join_halves(told: dict[str, Numbers]) -> None:
     if not len(answers) or not len(requests):
         return
     both = np.concatenate([requests, answers])
-    keys = number_rows(told["call_id"][both], told["slot"][both])
-    request = np.full(int(keys.max()) + 1, NONE)
+    keys, firsts = number_rows(told["call_id"][both], told["slot"][both])
+    request = np.full(len(firsts), NONE)
     request[keys[: len(requests)]] = requests
     found = request[keys[len(requests) :]]
     answers, found = answers[found >= 0], found[found >= 0]
@@ -62,12 +63,28 @@ def join_halves(told: dict[str, Numbers]) -> None:
     told["kind"][answers] = APPENDED
 
 
-def read_batches(told: Columns, group_of: Numbers) -> Readings:
+@dataclass(slots=True)
+class Batches:
+    """Sightings that are of one batch, and which."""
+
+    places: Numbers
+    numbers: Numbers
+    """The batch of each of these sightings, by its index in `first`."""
+    first: Numbers
+    """The first sighting of each batch."""
+
+
+def find_batches(told: Columns) -> Batches:
+    """The batches of all sightings, in the order in which they were seen first."""
+    places = np.flatnonzero(told["kind"] <= FETCHED)
+    keys, firsts = number_rows(*(told[name][places] for name in ("slot", "base", "last")))
+    return Batches(places, keys, places[firsts])
+
+
+def read_batches(told: Columns, seen: Batches, group_of: Numbers) -> Readings:
     """The rows of all batches, in the order in which these were seen first; `group_of`: for each sighting,
     its reader's group."""
-    batches = np.flatnonzero(told["kind"] <= FETCHED)
-    keys = number_rows(*(told[name][batches] for name in ("slot", "base", "last")))
-    first = _first_places(keys)
+    batches, keys, first = seen.places, seen.numbers, seen.first
     kinds = told["kind"][batches]
     appended = np.full(len(first), NONE)
     those = np.flatnonzero(kinds == APPENDED)[::-1]
@@ -75,13 +92,14 @@ def read_batches(told: Columns, group_of: Numbers) -> Readings:
     reads = np.flatnonzero(kinds == FETCHED)
     groups = group_of[batches[reads]]
     readers = np.where(groups >= 0, groups, -2 - told["client"][batches[reads]])
-    own = reads[np.sort(_first_places(number_rows(keys[reads], readers)))]
+    own = reads[number_rows(keys[reads], readers)[1]]
     unread = np.ones(len(first), np.bool_)
     unread[keys[own]] = False
     alone = np.flatnonzero(unread)
     fetched = np.concatenate([batches[own], np.full(len(alone), NONE)])
     which = np.concatenate([keys[own], alone])
-    order = np.lexsort((fetched, batches[first][which]))
+    # Readers of a batch come in their order already, and batches are numbered in theirs.
+    order = np.argsort(which, kind="stable")
     fetched, which = fetched[order], which[order]
     produced = appended[which]
     group = np.where(fetched >= 0, group_of[fetched], NONE)
@@ -179,7 +197,7 @@ def _find_commits(told: Columns, rows: Readings) -> tuple[Numbers, Numbers]:
     if len(commits) and len(asked):
         slots = np.concatenate([told["slot"][commits], told["slot"][rows.batch[asked]]])
         groups = np.concatenate([told["group"][commits], rows.group[asked]])
-        keys = number_rows(slots, groups)
+        keys, _ = number_rows(slots, groups)
         found = find_beyond(
             keys[: len(commits)], told["base"][commits], keys[len(commits) :], told["last"][rows.batch[asked]]
         )
@@ -193,41 +211,17 @@ def find_beyond(slots: Numbers, offsets: Numbers, asked: Numbers, lasts: Numbers
     """For each asked slot the first of `offsets`, in their order, that is greater than `lasts`; NONE without
     one."""
     found = np.full(len(asked), NONE)
-    if not len(slots) or not len(asked):
-        return found
-    values = distinct(np.concatenate([offsets, lasts]))
-    wide = len(values) + 1
-    order = np.argsort(slots, kind="stable")
-    keys = slots[order] * wide + np.searchsorted(values, offsets[order])
-    rises = np.maximum.accumulate(keys)
-    # The greatest of a slot is below all of the next one: only these rise.
-    new = np.append(True, rises[1:] > rises[:-1]) & (keys == rises)
-    places, keys = order[new], keys[new]
-    wanted = asked * wide + np.searchsorted(values, lasts)
-    at = np.searchsorted(keys, wanted, side="right")
-    fits = np.flatnonzero(at < len(keys))
-    fits = fits[slots[places[at[fits]]] == asked[fits]]
-    found[fits] = places[at[fits]]
+    spans = np.zeros((2, int(slots.max(initial=-1)) + 1), np.int64)
+    keyed_rows.find_beyond(slots, offsets, asked, lasts, spans, np.empty(len(slots), np.int64), found)
     return found
 
 
-def number_rows(*columns: Numbers) -> Numbers:
-    """A number for each distinct combination of values, of each row; by size."""
-    order = np.lexsort(columns[::-1])
-    new = np.zeros(len(order), np.bool_)
-    for column in columns:
-        values = column[order]
-        new[1:] |= values[1:] != values[:-1]
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.cumsum(new)
-    return ranks
-
-
-def _first_places(keys: Numbers) -> Numbers:
-    """The first row of each number."""
-    first = np.full(int(keys.max(initial=-1)) + 1, NONE)
-    first[keys[::-1]] = np.arange(len(keys))[::-1]
-    return first
+def number_rows(*columns: Numbers) -> tuple[Numbers, Numbers]:
+    """A number for each distinct combination of values, of each row, in the order in which they come first;
+    and the row where each one does."""
+    ranks, firsts = np.empty((2, len(columns[0])), np.int64)
+    beside = tuple(map(np.ascontiguousarray, columns))
+    return ranks, firsts[: keyed_rows.number_rows(beside, ranks, firsts)]
 
 
 def _pick(column: Numbers, places: Numbers, none: int = UNKNOWN) -> Numbers:

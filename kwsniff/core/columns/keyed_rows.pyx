@@ -1,0 +1,119 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, autotestdict=False
+"""Rows of whole numbers found by what they say, without sorting them.
+
+Rules
+  1. Arrays belong to the caller. Their sizes, and numbers that are places in others, are looked at before
+     they are used.
+  2. Numbers are a capture's own: the hash has a seed that no capture can know (hash.pxd).
+
+       rows    | (7, 1)  (9, 1)  (7, 1)  (7, 2) ...       numbers | 0  1  0  2 ...       firsts | 0  1  3 ...
+"""
+
+from os import urandom
+
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+from kwsniff.core.bytes.hash cimport mix
+
+ctypedef const int64_t* Values
+
+cdef enum:
+    MOST_COLUMNS = 4
+
+cdef uint64_t SEED = int.from_bytes(urandom(8), "little")
+
+
+cdef inline bint are_equal(Values* columns, Py_ssize_t num, Py_ssize_t row, Py_ssize_t other) noexcept nogil:
+    cdef Py_ssize_t at
+    for at in range(num):
+        if columns[at][row] != columns[at][other]:
+            return False
+    return True
+
+
+def number_rows(tuple columns, int64_t[::1] numbers, int64_t[::1] firsts):
+    """Puts into `numbers` a number for each distinct combination of values, in the order in which they come
+    first, and into `firsts` the row where each one does; gives how many there are."""
+    cdef const int64_t[::1] column
+    cdef Values[MOST_COLUMNS] values
+    cdef Py_ssize_t at, row, num = len(columns), rows = numbers.shape[0], found = 0, size = 16, place
+    cdef uint64_t hash
+    cdef int32_t* table
+    if not 0 < num <= MOST_COLUMNS or firsts.shape[0] != rows or rows > INT32_MAX // 2:
+        raise ValueError("columns of different sizes")
+    for at in range(num):
+        column = columns[at]
+        if column.shape[0] != rows:
+            raise ValueError("columns of different sizes")
+        values[at] = &column[0] if rows else NULL
+    while size < 2 * rows:
+        size *= 2
+    table = <int32_t*>calloc(size, sizeof(int32_t))  # the number of a combination and one; 0: free
+    if table is NULL:
+        raise MemoryError("no memory for the numbers of rows")
+    with nogil:
+        for row in range(rows):
+            hash = SEED
+            for at in range(num):
+                hash = mix(hash, <uint64_t>values[at][row])
+            place = <Py_ssize_t>(hash & <uint64_t>(size - 1))
+            while table[place] and not are_equal(values, num, row, firsts[table[place] - 1]):
+                place = (place + 1) & (size - 1)
+            if not table[place]:
+                firsts[found] = row
+                found += 1
+                table[place] = <int32_t>found
+            numbers[row] = table[place] - 1
+    free(table)
+    return found
+
+
+def find_beyond(
+    const int64_t[::1] slots, const int64_t[::1] offsets, const int64_t[::1] asked, const int64_t[::1] lasts,
+    int64_t[:, ::1] spans, int64_t[::1] rises, int64_t[::1] found,
+):
+    """For each asked slot the first row of it whose offset is greater than its one of `lasts`; where there is
+    none, `found` stays as it is.
+
+    `spans`: two zeros for each slot; `rises`: room for each row. Only a row that is greater than all earlier
+    ones of its slot can be found: these are put beside each other, and rise.
+    """
+    cdef Py_ssize_t row, rows = slots.shape[0], num = spans.shape[1]
+    cdef int64_t slot, total = 0, size, low, high, middle
+    cdef bint good = True
+    if offsets.shape[0] != rows or rises.shape[0] != rows or spans.shape[0] != 2:
+        raise ValueError("columns of different sizes")
+    if asked.shape[0] != found.shape[0] or lasts.shape[0] != found.shape[0]:
+        raise ValueError("asked columns of different sizes")
+    with nogil:
+        for row in range(rows):
+            if slots[row] < 0 or slots[row] >= num:
+                good = False
+                break
+            spans[0, slots[row]] += 1
+        if good:
+            for slot in range(num):
+                size = spans[0, slot]
+                spans[0, slot] = spans[1, slot] = total
+                total += size
+            for row in range(rows):
+                slot = slots[row]
+                if spans[1, slot] == spans[0, slot] or offsets[row] > offsets[rises[spans[1, slot] - 1]]:
+                    rises[spans[1, slot]] = row
+                    spans[1, slot] += 1
+            for row in range(asked.shape[0]):
+                slot = asked[row]
+                if slot < 0 or slot >= num:
+                    continue
+                low, high = spans[0, slot], spans[1, slot]
+                while low < high:
+                    middle = (low + high) // 2
+                    if offsets[rises[middle]] > lasts[row]:
+                        high = middle
+                    else:
+                        low = middle + 1
+                if low < spans[1, slot]:
+                    found[row] = rises[low]
+    if not good:
+        raise IndexError("a slot that has no offsets")
