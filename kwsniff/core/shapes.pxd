@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x6e1595898cd758acull
+    #define KWSNIFF_SHAPES 0xf11085eb89c44860ull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -45,9 +45,9 @@ from kwsniff.core.declared cimport *
 from kwsniff.core.kafka.apis cimport ApiRange, find_api
 from kwsniff.core.kafka.head_of_line cimport note_served
 from kwsniff.core.rows.stall_rows cimport take_stalls
-from kwsniff.core.rows.capture_point cimport find_capture_point, way_to_broker
+from kwsniff.core.rows.capture_point cimport find_capture_point, is_way_known, way_to_broker
 from kwsniff.core.tcp.parts cimport handshake_of, round_trips_of, traffic_of
-from kwsniff.core.tcp.round_trips cimport AGAIN, PASSED, Again, Passed, RoundTrips, near_trip
+from kwsniff.core.tcp.round_trips cimport AGAIN, PASSED, Again, RoundTrips, farthest_trip, near_trip
 
 cdef enum:
     READ_COMMITTED = 1
@@ -70,6 +70,7 @@ cdef extern from *:
     #define FIRST_DELAY 3000000000LL
     #define FAILURE_DELAY 100000000LL
     #define SILENCE 50000000LL
+    #define PROMPT 35000000LL
     #define LOADED 2000000000LL
     """
     const int64_t MILLISECOND
@@ -80,6 +81,7 @@ cdef extern from *:
     const int64_t FIRST_DELAY       # group.initial.rebalance.delay.ms, its default
     const int64_t FAILURE_DELAY     # connection.failed.authentication.delay.ms, its default
     const int64_t SILENCE           # longer than acknowledgements are delayed (Linux: 40 ms)
+    const int64_t PROMPT            # shorter
     const int64_t LOADED            # how long a queue on the way is believed to last
 
 cdef struct Parts:
@@ -94,6 +96,9 @@ cdef struct Parts:
     int queued_behind_wait
     int64_t arrived                 # the last copy of the request
     int64_t left                    # the answer, as far as lost segments tell
+    bint is_way_known
+    int64_t way                     # the round trip to the broker that the network has
+    int64_t way_error
 
 
 cdef inline int64_t at_least(int64_t value, int64_t least) noexcept nogil:
@@ -114,7 +119,7 @@ cdef Parts split(Context* context, KafkaConnection* kafka, Call* call, Frame* re
     cdef RoundTrips* answers = round_trips_of(kafka.connection, 1 - kafka.client)
     cdef int64_t sent = within(call.last.ready, call.first.time, response.last.ready)
     cdef int64_t answered = within(response.first.ready, sent, response.last.ready)
-    cdef int64_t done, arrived, way, turn, lost
+    cdef int64_t done, arrived, way, usual, turn, lost
     parts.request = sent - call.first.time
     lost = within(call.first.ready - call.first.time + call.last.mended - call.first.mended, 0, parts.request)
     parts.request -= lost
@@ -126,12 +131,18 @@ cdef Parts split(Context* context, KafkaConnection* kafka, Call* call, Frame* re
     parts.network += lost
     # What the answer's hole took lies at the end, what the request's took at the beginning.
     done = answered - within(response.first.mended - call.last.mended_back, 0, answered - sent)
-    way = way_to_broker(asks, answers)
+    way = usual = way_to_broker(asks, answers)
     arrived = arrived_again(asks, call, sent, done, way)
     # What came with lost packets first is not known.
     if response.first.mended == call.last.mended_back:
         way = way_at_the_time(kafka, asks, answers, call, arrived, done, way)
-    way = at_most(way, done - arrived)
+    if way > done - arrived:
+        way = done - arrived
+        if response.first.mended == call.last.mended_back and not was_repeated(asks, call):
+            note_quicker_answer(asks, usual, way)
+    parts.is_way_known = is_way_known(asks)
+    parts.way = way
+    parts.way_error = error_of_way(asks, answers, call, arrived, usual, way) if parts.is_way_known else 0
     if had_left(context, kafka, call, response, facts, done, way):
         done = at_most(done, arrived + way + LOCAL)
     parts.arrived, parts.left = arrived, done
@@ -282,8 +293,7 @@ cdef int64_t way_at_the_time(KafkaConnection* kafka, RoundTrips* asks, RoundTrip
     long. A call that waits on purpose may have lost its acknowledgement in all that time: the answer's tells nothing."""
     cdef int64_t acked, took = done - arrived  # at most
     cdef int capture_point
-    # Linux holds an acknowledgement up for 40 ms, or for a round trip where that is longer (tcp_send_delayed_ack).
-    cdef int64_t most = at_least(SILENCE, way + (near_trip(answers) if answers.num_near else 0) + 2 * LATE)
+    cdef int64_t most = held_up_most(answers, way)
     if took <= way + LATE or took <= way + most and arrived >= asks.loaded_until:
         return way
     if traffic_of(kafka.connection, 0).missing or traffic_of(kafka.connection, 1).missing:
@@ -301,6 +311,37 @@ cdef int64_t way_at_the_time(KafkaConnection* kafka, RoundTrips* asks, RoundTrip
     return at_most(took, at_least(done - arrived - LOCAL, way))
 
 
+cdef inline int64_t held_up_most(RoundTrips* answers, int64_t way) noexcept nogil:
+    """How long a receiver may hold an acknowledgement up. Linux does for 40 ms, or for a round trip where that is longer
+    (tcp_send_delayed_ack)."""
+    return at_least(SILENCE, way + (near_trip(answers) if answers.num_near else 0) + 2 * LATE)
+
+
+cdef int64_t error_of_way(RoundTrips* asks, RoundTrips* answers, Call* call, int64_t arrived, int64_t usual,
+                          int64_t way) noexcept nogil:
+    """By how much the round trip of this call may differ from `way`: others took longer, and so did the acknowledgement
+    of its own bytes."""
+    cdef int64_t error, own
+    if way == 0 and find_capture_point(asks, answers) == CAPTURE_POINT_BROKER:
+        return near_trip(asks)
+    error = at_least(at_least(farthest_trip(asks), usual) - at_most(usual, way), 0)
+    if way > usual:
+        return at_least(error, at_most(way - usual, held_up_most(answers, usual)))
+    own = acked_at(asks, call.last.end)
+    if own != NO_TIME:
+        own -= arrived + way
+        if error < own <= PROMPT and not was_repeated(asks, call):
+            return own
+    return error
+
+
+cdef inline void note_quicker_answer(RoundTrips* asks, int64_t usual, int64_t way) noexcept nogil:
+    """An answer proves that the way takes no longer, for the calls after it, too. One that came in less than half of the
+    time was not one to this request, or the capture has packets late."""
+    if way < usual <= 2 * way:
+        asks.near[0] = way
+
+
 cdef inline bint was_repeated(RoundTrips* asks, Call* call) noexcept nogil:
     """Whether the request was sent again: which copy an acknowledgement is for is not known (RFC 6298 3)."""
     cdef int64_t i
@@ -312,13 +353,14 @@ cdef inline bint was_repeated(RoundTrips* asks, Call* call) noexcept nogil:
 
 cdef inline int64_t acked_at(RoundTrips* asks, int64_t end) noexcept nogil:
     """When the bytes before this position of the stream were first acknowledged; NO_TIME: not known."""
-    cdef int64_t i
-    cdef Passed* passed
-    for i in range(at_least(asks.num_passed - PASSED, 0), asks.num_passed):
-        passed = &asks.passed[i & (PASSED - 1)]
-        if passed.offset >= end:
-            return passed.time if i > at_least(asks.num_passed - PASSED, 0) or asks.num_passed <= PASSED else NO_TIME
-    return NO_TIME
+    cdef int64_t oldest = at_least(asks.num_passed - PASSED, 0)
+    cdef int64_t i = asks.num_passed
+    while i > oldest and asks.passed[(i - 1) & (PASSED - 1)].offset >= end:
+        i -= 1
+    # What the oldest one acknowledged may have been acknowledged before.
+    if i == asks.num_passed or i == oldest and asks.num_passed > PASSED:
+        return NO_TIME
+    return asks.passed[i & (PASSED - 1)].time
 
 
 cdef inline bint had_left(Context* context, KafkaConnection* kafka, Call* call, Frame* response, Facts* facts,
@@ -391,4 +433,10 @@ cdef void write_latency(Context* context, KafkaConnection* kafka, Call* call, Fr
         put_null(table, LATENCIES_TRANSMISSION_STALL)
     else:
         put_enum(table, LATENCIES_TRANSMISSION_STALL, stall)
+    if parts.is_way_known:
+        put_int64(table, LATENCIES_BROKER_ROUND_TRIP_NS, parts.way)
+        put_int64(table, LATENCIES_BROKER_ROUND_TRIP_ERROR_NS, parts.way_error)
+    else:
+        put_null(table, LATENCIES_BROKER_ROUND_TRIP_NS)
+        put_null(table, LATENCIES_BROKER_ROUND_TRIP_ERROR_NS)
     end_row(table)
