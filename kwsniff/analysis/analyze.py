@@ -206,7 +206,6 @@ def _run(
     these: what is counted while rows pass has to be counted without them."""
     made = _add_sources(plan.chosen, len(plan.found.captures) > 1)
     found = plan.found._replace(unread=list(plan.found.unread))
-    delivered = delivered_tables(made)
     with _writer(plan.output, made, plan.run) as writer, ExitStack() as stack:
         summary = Summary(plan.ports, twins)
         rows = stack.enter_context(
@@ -222,19 +221,13 @@ def _run(
                 beside=plan.num_analyzers > 1,
             )
         )
-        places = _read_all(plan, found, rows, delivered)
+        places = _read_all(plan, found, rows, delivered_tables(made))
         if places and plan.places is None:
             return places
         if not twins:
-            release_memory()
-            most = min(plan.bounds.duplicate_candidates, plan.bounds.memory // _BYTES_OF_A_CANDIDATE)
-            twins = twins_among(writer, rows.batches, most, places.printable)
+            twins, networks = _find_twins(plan, writer, rows, places)
             if twins and plan.size is not None:
-                points = join_twins(places, summary.captures, twins.apart).printable
-                if points:
-                    mark_late(writer, rows.batches, rows.figures, twins)
-                return twins, measure_rows(writer, rows.batches, points, plan.bounds.memory + plan.foreign)
-            mark_late(writer, rows.batches, rows.figures, twins)
+                return twins, networks
             summary.late_twins = len(twins.found)
         rows.add("anomalies", batch_of("anomalies", twins_anomalies(twins)))
         move_repeated(summary.captures, twins)
@@ -249,12 +242,23 @@ def _run(
         for table, change in changes.items():
             writer.rewrite(table, change)
         if "findings" in made:
-            memory = memory_left(plan.bounds.memory + plan.foreign)
-            summary.findings = write_findings(
-                writer, rows.figures, summary.rows, late=bool(changes), memory=memory
-            )
+            memory, late = memory_left(plan.bounds.memory + plan.foreign), bool(changes)
+            summary.findings = write_findings(writer, rows.figures, summary.rows, late=late, memory=memory)
         left = set(made) - set(plan.chosen)
         return Analysis(summary, writer.commit(left), {}, {}, plan.chosen, run_id=plan.run)
+
+
+def _find_twins(
+    plan: _Plan, writer: TableWriter | None, rows: Rows, places: CapturePoints
+) -> tuple[Twins, MeasuredNetworks]:
+    """Twins among all connections, which say so; where captures are read again, what this measures."""
+    release_memory()
+    most = min(plan.bounds.duplicate_candidates, plan.bounds.memory // _BYTES_OF_A_CANDIDATE)
+    twins = twins_among(writer, rows.batches, most, places.printable)
+    points = {} if plan.size is None else join_twins(places, rows.summary.captures, twins.apart).printable
+    if points or plan.size is None:
+        mark_late(writer, rows.batches, rows.figures, twins)
+    return twins, measure_rows(writer, rows.batches, points, plan.bounds.memory + plan.foreign)
 
 
 def _add_sources(chosen: Sequence[str], several: bool) -> tuple[str, ...]:

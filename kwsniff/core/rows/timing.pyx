@@ -40,14 +40,17 @@ from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection,
 from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.capture.packets cimport NO_TIME
-from kwsniff.core.rows.rows cimport put_call_head
+from kwsniff.core.rows.rows cimport put_call_head, put_known
 from kwsniff.core.declared cimport *
 from kwsniff.core.kafka.apis cimport ApiRange, find_api
 from kwsniff.core.kafka.head_of_line cimport note_served
 from kwsniff.core.rows.stall_rows cimport take_stalls
-from kwsniff.core.rows.capture_point cimport find_capture_point, is_way_known, way_to_broker
-from kwsniff.core.tcp.parts cimport handshake_of, round_trips_of, traffic_of
-from kwsniff.core.tcp.round_trips cimport AGAIN, PASSED, Again, RoundTrips, farthest_trip, near_trip
+from kwsniff.core.rows.call_round_trips cimport (
+    LATE, LOCAL, SILENCE, arrived_again, at_least, at_most, error_of_way, note_quicker_answer, way_at_the_time,
+)
+from kwsniff.core.rows.capture_point cimport is_way_known, way_to_broker
+from kwsniff.core.tcp.parts cimport handshake_of, round_trips_of
+from kwsniff.core.tcp.round_trips cimport AGAIN, Again, RoundTrips
 
 cdef enum:
     READ_COMMITTED = 1
@@ -63,26 +66,16 @@ cdef enum:
 cdef extern from *:
     """
     #define MILLISECOND 1000000LL
-    #define LOCAL 1000000LL
-    #define LATE 5000000LL
     #define SHORT 5000000LL
     #define LONG_PRODUCE 3000000LL
     #define FIRST_DELAY 3000000000LL
     #define FAILURE_DELAY 100000000LL
-    #define SILENCE 50000000LL
-    #define PROMPT 35000000LL
-    #define LOADED 2000000000LL
     """
     const int64_t MILLISECOND
-    const int64_t LOCAL             # what a broker takes for a call that waits for no other party
-    const int64_t LATE              # a broker's timers may end this much after their time
     const int64_t SHORT             # nothing that took less was waited for, unless something proves it
     const int64_t LONG_PRODUCE      # one that takes longer may have waited for followers
     const int64_t FIRST_DELAY       # group.initial.rebalance.delay.ms, its default
     const int64_t FAILURE_DELAY     # connection.failed.authentication.delay.ms, its default
-    const int64_t SILENCE           # longer than acknowledgements are delayed (Linux: 40 ms)
-    const int64_t PROMPT            # shorter
-    const int64_t LOADED            # how long a queue on the way is believed to last
 
 cdef struct Parts:
     int64_t request
@@ -99,14 +92,6 @@ cdef struct Parts:
     bint is_way_known
     int64_t way                     # the round trip to the broker that the network has
     int64_t way_error
-
-
-cdef inline int64_t at_least(int64_t value, int64_t least) noexcept nogil:
-    return value if value > least else least
-
-
-cdef inline int64_t at_most(int64_t value, int64_t most) noexcept nogil:
-    return value if value < most else most
 
 
 cdef inline int64_t within(int64_t value, int64_t least, int64_t most) noexcept nogil:
@@ -138,8 +123,8 @@ cdef Parts split(Context* context, KafkaConnection* kafka, Call* call, Frame* re
         way = way_at_the_time(kafka, asks, answers, call, arrived, done, way)
     if way > done - arrived:
         way = done - arrived
-        if response.first.mended == call.last.mended_back and not was_repeated(asks, call):
-            note_quicker_answer(asks, usual, way)
+        if response.first.mended == call.last.mended_back:
+            note_quicker_answer(asks, call, usual, way)
     parts.is_way_known = is_way_known(asks)
     parts.way = way
     parts.way_error = error_of_way(asks, answers, call, arrived, usual, way) if parts.is_way_known else 0
@@ -275,94 +260,6 @@ cdef void find_front(Parts* parts, KafkaConnection* kafka, int64_t arrived) noex
 
 # -- the network ------------------------------------------------------------------------------------------------
 
-cdef int64_t arrived_again(RoundTrips* asks, Call* call, int64_t sent, int64_t done, int64_t way) noexcept nogil:
-    """When the last copy of the request passed the capture: later than `sent` if it, or what came before it, was lost."""
-    cdef int64_t i, arrived = sent
-    cdef Again* again
-    for i in range(at_most(asks.num_again, AGAIN)):
-        again = &asks.again[i]
-        if (again.offset < call.end_offset and arrived < again.time <= done - way + way // 4
-                and (again.proven or again.time - sent >= SILENCE + way)):
-            arrived = again.time
-    return arrived
-
-
-cdef int64_t way_at_the_time(KafkaConnection* kafka, RoundTrips* asks, RoundTrips* answers, Call* call, int64_t arrived, int64_t done,
-                             int64_t way) noexcept nogil:
-    """The round trip of the request that `arrived` here: `way`, or more where no receiver holds an acknowledgement up that
-    long. A call that waits on purpose may have lost its acknowledgement in all that time: the answer's tells nothing."""
-    cdef int64_t acked, took = done - arrived  # at most
-    cdef int capture_point
-    cdef int64_t most = held_up_most(answers, way)
-    if took <= way + LATE or took <= way + most and arrived >= asks.loaded_until:
-        return way
-    if traffic_of(kafka.connection, 0).missing or traffic_of(kafka.connection, 1).missing:
-        return way                      # the capture may have lost the acknowledgement, too
-    acked, capture_point = acked_at(asks, call.last.end), find_capture_point(asks, answers)
-    if acked == NO_TIME or capture_point == CAPTURE_POINT_BROKER or capture_point == CAPTURE_POINT_SAME_MACHINE or was_repeated(asks, call):
-        return way
-    took = at_most(acked, done) - arrived
-    if acked >= done and call.max_wait.is_known and call.max_wait.value:
-        return way
-    if took <= way + most and (took <= way + LATE or arrived >= asks.loaded_until):
-        return way
-    if took > way + most:
-        asks.loaded_until = done + LOADED
-    return at_most(took, at_least(done - arrived - LOCAL, way))
-
-
-cdef inline int64_t held_up_most(RoundTrips* answers, int64_t way) noexcept nogil:
-    """How long a receiver may hold an acknowledgement up. Linux does for 40 ms, or for a round trip where that is longer
-    (tcp_send_delayed_ack)."""
-    return at_least(SILENCE, way + (near_trip(answers) if answers.num_near else 0) + 2 * LATE)
-
-
-cdef int64_t error_of_way(RoundTrips* asks, RoundTrips* answers, Call* call, int64_t arrived, int64_t usual,
-                          int64_t way) noexcept nogil:
-    """By how much the round trip of this call may differ from `way`: others took longer, and so did the acknowledgement
-    of its own bytes."""
-    cdef int64_t error, own
-    if way == 0 and find_capture_point(asks, answers) == CAPTURE_POINT_BROKER:
-        return near_trip(asks)
-    error = at_least(at_least(farthest_trip(asks), usual) - at_most(usual, way), 0)
-    if way > usual:
-        return at_least(error, at_most(way - usual, held_up_most(answers, usual)))
-    own = acked_at(asks, call.last.end)
-    if own != NO_TIME:
-        own -= arrived + way
-        if error < own <= PROMPT and not was_repeated(asks, call):
-            return own
-    return error
-
-
-cdef inline void note_quicker_answer(RoundTrips* asks, int64_t usual, int64_t way) noexcept nogil:
-    """An answer proves that the way takes no longer, for the calls after it, too. One that came in less than half of the
-    time was not one to this request, or the capture has packets late."""
-    if way < usual <= 2 * way:
-        asks.near[0] = way
-
-
-cdef inline bint was_repeated(RoundTrips* asks, Call* call) noexcept nogil:
-    """Whether the request was sent again: which copy an acknowledgement is for is not known (RFC 6298 3)."""
-    cdef int64_t i
-    for i in range(at_most(asks.num_again, AGAIN)):
-        if asks.again[i].offset < call.end_offset and asks.again[i].time >= call.first.time:
-            return True
-    return False
-
-
-cdef inline int64_t acked_at(RoundTrips* asks, int64_t end) noexcept nogil:
-    """When the bytes before this position of the stream were first acknowledged; NO_TIME: not known."""
-    cdef int64_t oldest = at_least(asks.num_passed - PASSED, 0)
-    cdef int64_t i = asks.num_passed
-    while i > oldest and asks.passed[(i - 1) & (PASSED - 1)].offset >= end:
-        i -= 1
-    # What the oldest one acknowledged may have been acknowledged before.
-    if i == asks.num_passed or i == oldest and asks.num_passed > PASSED:
-        return NO_TIME
-    return asks.passed[i & (PASSED - 1)].time
-
-
 cdef inline bint had_left(Context* context, KafkaConnection* kafka, Call* call, Frame* response, Facts* facts,
                           int64_t noticed, int64_t way) noexcept nogil:
     """Whether the answer is what was missing, and its hole was noticed as soon as the next request could be answered.
@@ -421,10 +318,7 @@ cdef void write_latency(Context* context, KafkaConnection* kafka, Call* call, Fr
         put_null(table, LATENCIES_QUEUED_BEHIND)
         put_null(table, LATENCIES_QUEUED_BEHIND_WAIT)
     round_trip = handshake_of(kafka.connection).round_trip
-    if round_trip >= 0:
-        put_int64(table, LATENCIES_ROUND_TRIP_NS, round_trip)
-    else:
-        put_null(table, LATENCIES_ROUND_TRIP_NS)
+    put_known(table, LATENCIES_ROUND_TRIP_NS, round_trip >= 0, round_trip)
     put_int32(table, LATENCIES_RETRANSMISSIONS,
               <int32_t>at_least(response.last.retransmissions - call.first.repeated_before, 0))
     put_int64(table, LATENCIES_ZERO_WINDOW_NS, at_least(response.last.zero_window - call.first.zero_window, 0))
@@ -433,10 +327,6 @@ cdef void write_latency(Context* context, KafkaConnection* kafka, Call* call, Fr
         put_null(table, LATENCIES_TRANSMISSION_STALL)
     else:
         put_enum(table, LATENCIES_TRANSMISSION_STALL, stall)
-    if parts.is_way_known:
-        put_int64(table, LATENCIES_BROKER_ROUND_TRIP_NS, parts.way)
-        put_int64(table, LATENCIES_BROKER_ROUND_TRIP_ERROR_NS, parts.way_error)
-    else:
-        put_null(table, LATENCIES_BROKER_ROUND_TRIP_NS)
-        put_null(table, LATENCIES_BROKER_ROUND_TRIP_ERROR_NS)
+    put_known(table, LATENCIES_BROKER_ROUND_TRIP_NS, parts.is_way_known, parts.way)
+    put_known(table, LATENCIES_BROKER_ROUND_TRIP_ERROR_NS, parts.is_way_known, parts.way_error)
     end_row(table)
