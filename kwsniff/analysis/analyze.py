@@ -21,6 +21,8 @@ from kwsniff.analysis.duplicate_rows import mark_late, move_repeated, twins_amon
 from kwsniff.analysis.findings import write_findings
 from kwsniff.analysis.measured_hops import READ as READ_BY_HOPS
 from kwsniff.analysis.measured_hops import measure_hops
+from kwsniff.analysis.measured_networks import NOT_MEASURED, MeasuredNetworks, measure_rows
+from kwsniff.analysis.measured_networks import READ as READ_BY_NETWORKS
 from kwsniff.analysis.parallelism import OneAnalyzerNeeded, num_analyzers, rows_beside
 from kwsniff.analysis.result import Analysis
 from kwsniff.analysis.rows import Rows
@@ -165,8 +167,8 @@ def _run_known(plan: "_Plan") -> Analysis:
     if isinstance(done, CapturePoints):
         plan = replace(plan, places=done)
         done = _run(plan, Twins())
-    if isinstance(done, Twins):
-        done = _run(plan, done)
+    if isinstance(done, tuple):
+        done = _run(plan, *done)
     if not isinstance(done, Analysis):
         raise AssertionError("what is known is not looked for")
     return done
@@ -197,12 +199,13 @@ class _Plan:
     """Bytes of memory that the process had before, in addition to kwsniff's own."""
 
 
-def _run(plan: _Plan, twins: Twins) -> Analysis | Twins | CapturePoints:
+def _run(
+    plan: _Plan, twins: Twins, networks: MeasuredNetworks = NOT_MEASURED
+) -> Analysis | tuple[Twins, MeasuredNetworks] | CapturePoints:
     """One reading of all captures. Where it shows places or twins that were not known, nothing is left but
     these: what is counted while rows pass has to be counted without them."""
-    made = _add_sources(plan.chosen)
+    made = _add_sources(plan.chosen, len(plan.found.captures) > 1)
     found = plan.found._replace(unread=list(plan.found.unread))
-    delivered = delivered_tables(made)
     with _writer(plan.output, made, plan.run) as writer, ExitStack() as stack:
         summary = Summary(plan.ports, twins)
         rows = stack.enter_context(
@@ -213,20 +216,18 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins | CapturePoints:
                 made,
                 twins,
                 plan.only,
+                networks,
                 memory=plan.bounds.memory + plan.foreign,
                 beside=plan.num_analyzers > 1,
             )
         )
-        places = _read_all(plan, found, rows, delivered)
+        places = _read_all(plan, found, rows, delivered_tables(made))
         if places and plan.places is None:
             return places
         if not twins:
-            release_memory()
-            most = min(plan.bounds.duplicate_candidates, plan.bounds.memory // _BYTES_OF_A_CANDIDATE)
-            twins = twins_among(writer, rows.batches, most, places.printable)
+            twins, networks = _find_twins(plan, writer, rows, places)
             if twins and plan.size is not None:
-                return twins
-            mark_late(writer, rows.batches, rows.figures, twins)
+                return twins, networks
             summary.late_twins = len(twins.found)
         rows.add("anomalies", batch_of("anomalies", twins_anomalies(twins)))
         move_repeated(summary.captures, twins)
@@ -241,17 +242,31 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins | CapturePoints:
         for table, change in changes.items():
             writer.rewrite(table, change)
         if "findings" in made:
-            memory = memory_left(plan.bounds.memory + plan.foreign)
-            summary.findings = write_findings(
-                writer, rows.figures, summary.rows, late=bool(changes), memory=memory
-            )
+            memory, late = memory_left(plan.bounds.memory + plan.foreign), bool(changes)
+            summary.findings = write_findings(writer, rows.figures, summary.rows, late=late, memory=memory)
         left = set(made) - set(plan.chosen)
         return Analysis(summary, writer.commit(left), {}, {}, plan.chosen, run_id=plan.run)
 
 
-def _add_sources(chosen: Sequence[str]) -> tuple[str, ...]:
-    """These tables, and those that they are made of."""
-    return with_sources((*chosen, "connections", *(READ_BY_HOPS if "hops" in chosen else ())))
+def _find_twins(
+    plan: _Plan, writer: TableWriter | None, rows: Rows, places: CapturePoints
+) -> tuple[Twins, MeasuredNetworks]:
+    """Twins among all connections, which say so; where captures are read again, what this measures."""
+    release_memory()
+    most = min(plan.bounds.duplicate_candidates, plan.bounds.memory // _BYTES_OF_A_CANDIDATE)
+    twins = twins_among(writer, rows.batches, most, places.printable)
+    points = {} if plan.size is None else join_twins(places, rows.summary.captures, twins.apart).printable
+    if points or plan.size is None:
+        mark_late(writer, rows.batches, rows.figures, twins)
+    return twins, measure_rows(writer, rows.batches, points, plan.bounds.memory + plan.foreign)
+
+
+def _add_sources(chosen: Sequence[str], several: bool) -> tuple[str, ...]:
+    """These tables, and those that they are made of. `several`: captures, which may be of several places."""
+    read = {"hops": READ_BY_HOPS, "latencies": READ_BY_NETWORKS if several else ()}
+    return with_sources(
+        (*chosen, "connections", *(each for name in read if name in chosen for each in read[name]))
+    )
 
 
 def _read_all(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -> CapturePoints:

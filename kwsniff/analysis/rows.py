@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from kwsniff.analysis.measured_networks import MeasuredNetworks
 from kwsniff.analysis.summary import Summary
 from kwsniff.analysis.worker import Worker
 from kwsniff.core.analyzer import Analyzer
@@ -56,6 +57,7 @@ class Rows:
         chosen: Sequence[str],
         twins: Twins,
         only: Chosen | None,
+        networks: MeasuredNetworks,
         *,
         memory: int,
         beside: bool,
@@ -65,6 +67,7 @@ class Rows:
         self.summary = summary
         self._only = only
         self._twins = twins
+        self._networks = networks
         self.figures = Figures()
         """Of what is written, where findings are wanted."""
         self.batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in chosen}
@@ -211,6 +214,9 @@ class Rows:
             self._take_rows(table, batch, batch)
 
     def _take_rows(self, table: str, batch: pa.RecordBatch, calls: pa.RecordBatch | None) -> None:
+        if table == "latencies" and self._networks:
+            measured = self._networks.correct(batch)
+            batch, calls = measured, measured if calls is batch else calls
         rows = self._only.select(table, batch) if self._only else batch
         self.summary.add(table, rows, calls)
         if calls is batch:

@@ -122,6 +122,17 @@ select place, count(*) filter (where position = 1) as first,
     count(*) filter (where position = places) as last, count(*) as num
 from ordered where places > 1 group by all
 """
+_AT_THE_BROKER: Final = f"""
+with spent as (
+    select conversation, place, correlation_id, call_id, position, places,
+        queue_wait_ns + broker_ns + deliberate_wait_ns as inside,
+        coalesce(broker_round_trip_error_ns, {NONE}) as error
+    from sight join ordered using (conversation, place) join latencies using (call_id)
+)
+select s.call_id, n.inside, n.error
+from spent s join (from spent where position = places and places > 1) n using (conversation, correlation_id)
+where s.position < s.places order by s.call_id limit $most + 1
+"""  # noqa: S608
 
 
 class SharedCalls:
@@ -186,6 +197,14 @@ class SharedCalls:
             chosen = f"from listed where rowid between {first} and {first + _ROWS - 1}"
             given = self._database.execute(chosen).fetchnumpy()
             yield {name: np.asarray(each, np.int64) for name, each in given.items()}
+
+    def at_the_broker(self, most: int) -> tuple[Numbers, Numbers, Numbers]:
+        """Of calls that a place nearer to the broker captured, too: call_id, nanoseconds that the call spent
+        at the broker by the nearest, and the error of these, or NONE. Asks table latencies. Of more than
+        `most` calls some are left out."""
+        rows = self._database.execute(_AT_THE_BROKER, {"most": most}).fetchnumpy()
+        call, inside, error = (np.asarray(rows[name], np.int64) for name in ("call_id", "inside", "error"))
+        return call, inside, error
 
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
         found: list[tuple[Any, ...]] = self._database.execute(query).fetchall()

@@ -45,7 +45,8 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
         ("wait", "enum:wait", False), ("queued_behind", "int64", True),
         ("queued_behind_wait", "enum:wait", True), ("round_trip_ns", "int64", True),
         ("retransmissions", "int32", False), ("zero_window_ns", "int64", False),
-        ("transmission_stall", "enum:stall_cause", True),
+        ("transmission_stall", "enum:stall_cause", True), ("broker_round_trip_ns", "int64", True),
+        ("broker_round_trip_error_ns", "int64", True),
     ),
     "error_codes": (
         ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),

@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x19457a9cd54bd4aaull
+    #define KWSNIFF_SHAPES 0x60f80e07786951c2ull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -18,6 +18,7 @@ from kwsniff.analysis.capture_points import CapturePoints, join_twins
 from kwsniff.analysis.duplicate_captures import note_copies
 from kwsniff.analysis.duplicate_rows import move_repeated
 from kwsniff.analysis.measured_hops import READ as READ_BY_HOPS
+from kwsniff.analysis.measured_networks import READ as READ_BY_NETWORKS
 from kwsniff.errors import UsageError
 from kwsniff.findings.views import with_sources
 from kwsniff.layout.catalog import named_layouts
@@ -38,6 +39,7 @@ from kwsniff.spark.finish import capture_rows, name_topics, write_few
 from kwsniff.spark.hops import write_hops
 from kwsniff.spark.inputs import Capture, Sizes, find_inputs, sizes
 from kwsniff.spark.jobs import cores_of, run_tasks
+from kwsniff.spark.networks import measure_parts
 from kwsniff.spark.parts import Part, check_parts, write_empty
 from kwsniff.spark.plan import Plan
 from kwsniff.spark.ranges import spans_for
@@ -216,6 +218,7 @@ class _Run:
         needed |= {"connections"}  # which tell twins
         needed |= {*SOURCES} if "clients" in needed else set()
         needed |= {*READ_BY_HOPS} if "hops" in needed else set()
+        needed |= {*READ_BY_NETWORKS} if "latencies" in needed and len(readable) > 1 else set()
         walks, bytes_read = scan_captures(
             self.spark,
             readable,
@@ -264,11 +267,14 @@ class _Run:
         move_repeated(captures, twins)
         marked = mark_parts(parts, twins, staging=folder)
         parts = [marked.get(part, part) for part in parts]
-        parts += write_hops(work, parts, captures, join_twins(places, captures, twins.apart))
+        points = join_twins(places, captures, twins.apart)
+        parts += write_hops(work, parts, captures, points)
         figures = new_figures() if "findings" in work.tables else None
         if figures:
             merge_figures(figures, work.scratch, [each.figures for each in decoded])
         parts += write_few(self.spark, work, captures, unread, decoded, twins=twins, figures=figures)
+        measured = measure_parts(work, parts, points, figures)
+        parts = [measured.get(part, part) for part in parts]
         topics = {key: name for each in decoded for key, name in each.topics.items()}
         named = name_topics(self.spark, parts, topics, root=folder, staging=folder)
         parts = [named.get(part, part) for part in parts]

@@ -55,10 +55,10 @@ LATENCIES = TableSchema(
         _part(
             "network_ns",
             "Time beyond the capture point: the round trip between capture and broker, from prompt "
-            "acknowledgements near the call, and the time until lost segments were retransmitted. For a "
-            "lost response whose gap became visible with a prompt response to the next request, also the "
-            "time before. For one without later data, the broker's retransmission timeout, if IP "
-            "identification numbers show that it was sent.",
+            "acknowledgements near the call, or as measured by a place nearer to the broker; and the time "
+            "until lost segments were retransmitted. For a lost response whose gap became visible with a "
+            "prompt response to the next request, also the time before. For one without later data, the "
+            "broker's retransmission timeout, if IP identification numbers show that it was sent.",
         ),
         _part(
             "queue_wait_ns",
@@ -106,9 +106,9 @@ LATENCIES = TableSchema(
             name="round_trip_ns",
             type="int64",
             unit="nanoseconds",
-            doc="Network round trip of the connection, as known when the call ended.",
-            source="times of the handshake, or of segments and their acknowledgements",
-            null="neither was captured",
+            doc="Network round trip of the connection's handshake.",
+            source="times of SYN, SYN-ACK and ACK",
+            null="the capture does not have the whole handshake",
         ),
         Column(
             name="retransmissions",
@@ -130,6 +130,24 @@ LATENCIES = TableSchema(
             doc="Cause of most of the stalled time of the call; its rows in `stalls` have the times.",
             source="TCP numbers, windows and acknowledgements",
             null="no stalls",
+        ),
+        Column(
+            name="broker_round_trip_ns",
+            type="int64",
+            unit="nanoseconds",
+            doc="Round trip between capture and broker at the time of the call, as `network_ns` has it; 0 at "
+            "the broker.",
+            source="times of the latest segments and their acknowledgements",
+            null="unknown: `broker_ns` contains it",
+        ),
+        Column(
+            name="broker_round_trip_error_ns",
+            type="int64",
+            unit="nanoseconds",
+            doc="By how much it may differ: what the longest of these acknowledgements took longer, or that "
+            "of the request itself.",
+            source="the same",
+            null="the same",
         ),
     ),
 )

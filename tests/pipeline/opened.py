@@ -16,8 +16,8 @@ from tests.traffic.tcp import MILLISECOND, Packet, Scene
 
 BOTH = pytest.mark.parametrize("version", tls.VERSIONS, ids=lambda version: version.name)
 
-# What the handshake's packets change: numbers of frames and positions in streams.
-PLACES = {"capture", "frame", "stream_offset", "first_frame", "last_frame"} | {
+# What the handshake's packets change: frames, positions in streams, and what acknowledgements took.
+PLACES = {"capture", "frame", "stream_offset", "first_frame", "last_frame", "broker_round_trip_error_ns"} | {
     f"{side}_{which}frame" for side in ("request", "response") for which in ("", "end_")
 }
 TABLES = (

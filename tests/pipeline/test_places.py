@@ -144,6 +144,61 @@ def test_a_healthy_pair_is_quiet(recording: str) -> None:
     assert calls[0] == max(calls[1:])
 
 
+INSIDE = ("queue_wait_ns", "broker_ns", "deliberate_wait_ns")
+PARTS = ("request_transmission_ns", "network_ns", *INSIDE, "response_transmission_ns")
+
+
+def latencies_of(done: kwsniff.Analysis) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """By capture, ports and correlation id."""
+    calls = {row["call_id"]: row for row in done.api_calls.to_pylist()}
+    found = {}
+    for row in done.latencies.to_pylist():
+        call = calls[row["call_id"]]
+        place = Path(call["capture"]).stem
+        found[place, call["client_port"], call["broker_port"], call["correlation_id"]] = row
+    return found
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_the_network_time_is_what_a_call_took_longer_than_beside_the_broker(recording: str) -> None:
+    """Witnesses: the broker's file alone, and the hops of calls without losses."""
+    paths = [CLOCKS / recording / f"{name}.pcap" for name in ("client", "broker")]
+    done = kwsniff.analyze(paths)
+    rows, beside = latencies_of(done), latencies_of(kwsniff.analyze(paths[1]))
+    alone = latencies_of(kwsniff.analyze(paths[0]))
+    hops = {row["call_id"]: row for row in done.hops.to_pylist()}
+    measured = [key for key in rows if key[0] == "client" and ("broker", *key[1:]) in rows]
+    assert len(measured) > 30
+    for key in measured:
+        row, there = rows[key], beside["broker", *key[1:]]
+        assert sum(row[part] for part in PARTS) == row["total_ns"] == alone[key]["total_ns"]
+        assert min(row[part] for part in PARTS) >= 0
+        assert sum(row[part] for part in INSIDE) == sum(there[part] for part in INSIDE)
+        if row["retransmissions"] or there["retransmissions"]:
+            continue
+        counted = rows["broker", *key[1:]]["call_id"]
+        hop = hops.get(row["call_id"]) or hops[counted]
+        between = hop["request_ns"] + hop["response_ns"]  # each until its last packet
+        between -= row["response_transmission_ns"] - there["response_transmission_ns"]
+        assert abs(between + there["network_ns"] - row["network_ns"]) < 10_000
+    assert {key: row for key, row in rows.items() if key[0] == "broker"}.keys() <= beside.keys()
+
+
+def test_the_summary_has_the_measured_times(tmp_path: Path) -> None:
+    paths = [CLOCKS / "loss_3_far" / f"{name}.pcap" for name in ("client", "broker")]
+    done = kwsniff.analyze(paths, output=tmp_path / "tables")
+    twins = {row["connection_id"] for row in done.connections.to_pylist() if row["twin_of"] is not None}
+    rows = [row for row in done.latencies.to_pylist() if row["connection_id"] not in twins]
+    summed = done.summary["latency"]["apis"]
+    for part in PARTS:
+        assert sum(each[part] for each in summed) == sum(row[part] for row in rows), part
+    alone = kwsniff.analyze(paths, tables="latencies")
+    assert [row["network_ns"] for row in alone.latencies.to_pylist()] == [
+        row["network_ns"] for row in done.latencies.to_pylist()
+    ]
+
+
 def test_the_order_of_files_changes_nothing() -> None:
     paths = [CLOCKS / "loss_2" / f"{name}.pcap" for name in ("client", "broker")]
 

@@ -11,12 +11,17 @@ import kwsniff
 from tests.house.tree import ROOT
 from tests.pipeline.stalls import LOST, TRUTH, judge
 
-RECORDED = sorted(
-    path
-    for folder in ("clocks", "incidents", "field")
-    for path in (ROOT / "captures" / folder).rglob("*.pcap")
-)
+RECORDED = [[path] for path in sorted((ROOT / "captures").rglob("*.pcap*"))]
+PAIRS = [
+    [path, path.with_name("broker.pcap")]
+    for path in sorted((ROOT / "captures").glob("*/*/client.pcap"))
+    if path.with_name("broker.pcap").exists()
+]
 TWO_PLACES = ("incidents/window_of_the_broker", "incidents/nagle_stall", "incidents/healthy_bulk_far")
+
+
+def named(paths: list[Path]) -> str:
+    return "-".join((paths[0].parent.name, *(path.stem for path in paths)))
 
 
 @pytest.mark.sample(4)
@@ -39,9 +44,10 @@ def test_two_places_tell_the_same(recording: str) -> None:
 
 
 @pytest.mark.sample(6)
-@pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_stalls_of_a_call_are_part_of_its_transmission_and_network_time(path: Path) -> None:
-    run = kwsniff.analyze(path)
+@pytest.mark.parametrize("paths", [*RECORDED, *PAIRS], ids=named)
+def test_stalls_of_a_call_are_part_of_its_transmission_and_network_time(paths: list[Path]) -> None:
+    """Of one place and, where the network time is measured, of two."""
+    run = kwsniff.analyze(paths)
     with duckdb.connect() as database:
         database.register("stalls", run.stalls)
         database.register("latencies", run.latencies)

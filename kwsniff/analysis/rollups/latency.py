@@ -23,7 +23,9 @@ OTHERS: Final = "(others)"
 PARTS: Final = tuple(
     column.name
     for column in TABLES["latencies"].columns
-    if column.unit == "nanoseconds" and column.name not in ("total_ns", "round_trip_ns", "zero_window_ns")
+    if column.unit == "nanoseconds"
+    and column.name not in ("total_ns", "zero_window_ns")
+    and "round_trip" not in column.name
 )
 _WAITS: Final = ENUMS["wait"]
 _BY_WAIT: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {

@@ -51,11 +51,16 @@ cdef int find_capture_point(RoundTrips* asks, RoundTrips* answers) noexcept nogi
     return CAPTURE_POINT_BROKER if broker < client // 4 else CAPTURE_POINT_BETWEEN
 
 
+cdef bint is_way_known(RoundTrips* asks) noexcept nogil:
+    """Whether the round trip from the capture to the broker is known."""
+    return asks.num_near > 0 and (asks.floor > 0 or asks.num_near >= TWO_TRIPS)
+
+
 cdef int64_t way_to_broker(RoundTrips* asks, RoundTrips* answers) noexcept nogil:
     """The round trip from the capture to the broker as of now; 0 where it is unknown, and at the broker."""
     cdef int64_t way
     cdef int capture_point = find_capture_point(asks, answers)
-    if not asks.floor > 0 and asks.num_near < TWO_TRIPS or asks.num_near == 0 or capture_point == CAPTURE_POINT_SAME_MACHINE:
+    if not is_way_known(asks) or capture_point == CAPTURE_POINT_SAME_MACHINE:
         return 0
     way = near_trip(asks)
     if way < SAME_MACHINE or capture_point == CAPTURE_POINT_BROKER and way < MILLISECOND:

@@ -40,14 +40,17 @@ from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection,
 from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.capture.packets cimport NO_TIME
-from kwsniff.core.rows.rows cimport put_call_head
+from kwsniff.core.rows.rows cimport put_call_head, put_known
 from kwsniff.core.declared cimport *
 from kwsniff.core.kafka.apis cimport ApiRange, find_api
 from kwsniff.core.kafka.head_of_line cimport note_served
 from kwsniff.core.rows.stall_rows cimport take_stalls
-from kwsniff.core.rows.capture_point cimport find_capture_point, way_to_broker
-from kwsniff.core.tcp.parts cimport handshake_of, round_trips_of, traffic_of
-from kwsniff.core.tcp.round_trips cimport AGAIN, PASSED, Again, Passed, RoundTrips, near_trip
+from kwsniff.core.rows.call_round_trips cimport (
+    LATE, LOCAL, SILENCE, arrived_again, at_least, at_most, error_of_way, note_quicker_answer, way_at_the_time,
+)
+from kwsniff.core.rows.capture_point cimport is_way_known, way_to_broker
+from kwsniff.core.tcp.parts cimport handshake_of, round_trips_of
+from kwsniff.core.tcp.round_trips cimport AGAIN, Again, RoundTrips
 
 cdef enum:
     READ_COMMITTED = 1
@@ -63,24 +66,16 @@ cdef enum:
 cdef extern from *:
     """
     #define MILLISECOND 1000000LL
-    #define LOCAL 1000000LL
-    #define LATE 5000000LL
     #define SHORT 5000000LL
     #define LONG_PRODUCE 3000000LL
     #define FIRST_DELAY 3000000000LL
     #define FAILURE_DELAY 100000000LL
-    #define SILENCE 50000000LL
-    #define LOADED 2000000000LL
     """
     const int64_t MILLISECOND
-    const int64_t LOCAL             # what a broker takes for a call that waits for no other party
-    const int64_t LATE              # a broker's timers may end this much after their time
     const int64_t SHORT             # nothing that took less was waited for, unless something proves it
     const int64_t LONG_PRODUCE      # one that takes longer may have waited for followers
     const int64_t FIRST_DELAY       # group.initial.rebalance.delay.ms, its default
     const int64_t FAILURE_DELAY     # connection.failed.authentication.delay.ms, its default
-    const int64_t SILENCE           # longer than acknowledgements are delayed (Linux: 40 ms)
-    const int64_t LOADED            # how long a queue on the way is believed to last
 
 cdef struct Parts:
     int64_t request
@@ -94,14 +89,9 @@ cdef struct Parts:
     int queued_behind_wait
     int64_t arrived                 # the last copy of the request
     int64_t left                    # the answer, as far as lost segments tell
-
-
-cdef inline int64_t at_least(int64_t value, int64_t least) noexcept nogil:
-    return value if value > least else least
-
-
-cdef inline int64_t at_most(int64_t value, int64_t most) noexcept nogil:
-    return value if value < most else most
+    bint is_way_known
+    int64_t way                     # the round trip to the broker that the network has
+    int64_t way_error
 
 
 cdef inline int64_t within(int64_t value, int64_t least, int64_t most) noexcept nogil:
@@ -114,7 +104,7 @@ cdef Parts split(Context* context, KafkaConnection* kafka, Call* call, Frame* re
     cdef RoundTrips* answers = round_trips_of(kafka.connection, 1 - kafka.client)
     cdef int64_t sent = within(call.last.ready, call.first.time, response.last.ready)
     cdef int64_t answered = within(response.first.ready, sent, response.last.ready)
-    cdef int64_t done, arrived, way, turn, lost
+    cdef int64_t done, arrived, way, usual, turn, lost
     parts.request = sent - call.first.time
     lost = within(call.first.ready - call.first.time + call.last.mended - call.first.mended, 0, parts.request)
     parts.request -= lost
@@ -126,12 +116,18 @@ cdef Parts split(Context* context, KafkaConnection* kafka, Call* call, Frame* re
     parts.network += lost
     # What the answer's hole took lies at the end, what the request's took at the beginning.
     done = answered - within(response.first.mended - call.last.mended_back, 0, answered - sent)
-    way = way_to_broker(asks, answers)
+    way = usual = way_to_broker(asks, answers)
     arrived = arrived_again(asks, call, sent, done, way)
     # What came with lost packets first is not known.
     if response.first.mended == call.last.mended_back:
         way = way_at_the_time(kafka, asks, answers, call, arrived, done, way)
-    way = at_most(way, done - arrived)
+    if way > done - arrived:
+        way = done - arrived
+        if response.first.mended == call.last.mended_back:
+            note_quicker_answer(asks, call, usual, way)
+    parts.is_way_known = is_way_known(asks)
+    parts.way = way
+    parts.way_error = error_of_way(asks, answers, call, arrived, usual, way) if parts.is_way_known else 0
     if had_left(context, kafka, call, response, facts, done, way):
         done = at_most(done, arrived + way + LOCAL)
     parts.arrived, parts.left = arrived, done
@@ -264,63 +260,6 @@ cdef void find_front(Parts* parts, KafkaConnection* kafka, int64_t arrived) noex
 
 # -- the network ------------------------------------------------------------------------------------------------
 
-cdef int64_t arrived_again(RoundTrips* asks, Call* call, int64_t sent, int64_t done, int64_t way) noexcept nogil:
-    """When the last copy of the request passed the capture: later than `sent` if it, or what came before it, was lost."""
-    cdef int64_t i, arrived = sent
-    cdef Again* again
-    for i in range(at_most(asks.num_again, AGAIN)):
-        again = &asks.again[i]
-        if (again.offset < call.end_offset and arrived < again.time <= done - way + way // 4
-                and (again.proven or again.time - sent >= SILENCE + way)):
-            arrived = again.time
-    return arrived
-
-
-cdef int64_t way_at_the_time(KafkaConnection* kafka, RoundTrips* asks, RoundTrips* answers, Call* call, int64_t arrived, int64_t done,
-                             int64_t way) noexcept nogil:
-    """The round trip of the request that `arrived` here: `way`, or more where no receiver holds an acknowledgement up that
-    long. A call that waits on purpose may have lost its acknowledgement in all that time: the answer's tells nothing."""
-    cdef int64_t acked, took = done - arrived  # at most
-    cdef int capture_point
-    # Linux holds an acknowledgement up for 40 ms, or for a round trip where that is longer (tcp_send_delayed_ack).
-    cdef int64_t most = at_least(SILENCE, way + (near_trip(answers) if answers.num_near else 0) + 2 * LATE)
-    if took <= way + LATE or took <= way + most and arrived >= asks.loaded_until:
-        return way
-    if traffic_of(kafka.connection, 0).missing or traffic_of(kafka.connection, 1).missing:
-        return way                      # the capture may have lost the acknowledgement, too
-    acked, capture_point = acked_at(asks, call.last.end), find_capture_point(asks, answers)
-    if acked == NO_TIME or capture_point == CAPTURE_POINT_BROKER or capture_point == CAPTURE_POINT_SAME_MACHINE or was_repeated(asks, call):
-        return way
-    took = at_most(acked, done) - arrived
-    if acked >= done and call.max_wait.is_known and call.max_wait.value:
-        return way
-    if took <= way + most and (took <= way + LATE or arrived >= asks.loaded_until):
-        return way
-    if took > way + most:
-        asks.loaded_until = done + LOADED
-    return at_most(took, at_least(done - arrived - LOCAL, way))
-
-
-cdef inline bint was_repeated(RoundTrips* asks, Call* call) noexcept nogil:
-    """Whether the request was sent again: which copy an acknowledgement is for is not known (RFC 6298 3)."""
-    cdef int64_t i
-    for i in range(at_most(asks.num_again, AGAIN)):
-        if asks.again[i].offset < call.end_offset and asks.again[i].time >= call.first.time:
-            return True
-    return False
-
-
-cdef inline int64_t acked_at(RoundTrips* asks, int64_t end) noexcept nogil:
-    """When the bytes before this position of the stream were first acknowledged; NO_TIME: not known."""
-    cdef int64_t i
-    cdef Passed* passed
-    for i in range(at_least(asks.num_passed - PASSED, 0), asks.num_passed):
-        passed = &asks.passed[i & (PASSED - 1)]
-        if passed.offset >= end:
-            return passed.time if i > at_least(asks.num_passed - PASSED, 0) or asks.num_passed <= PASSED else NO_TIME
-    return NO_TIME
-
-
 cdef inline bint had_left(Context* context, KafkaConnection* kafka, Call* call, Frame* response, Facts* facts,
                           int64_t noticed, int64_t way) noexcept nogil:
     """Whether the answer is what was missing, and its hole was noticed as soon as the next request could be answered.
@@ -379,10 +318,7 @@ cdef void write_latency(Context* context, KafkaConnection* kafka, Call* call, Fr
         put_null(table, LATENCIES_QUEUED_BEHIND)
         put_null(table, LATENCIES_QUEUED_BEHIND_WAIT)
     round_trip = handshake_of(kafka.connection).round_trip
-    if round_trip >= 0:
-        put_int64(table, LATENCIES_ROUND_TRIP_NS, round_trip)
-    else:
-        put_null(table, LATENCIES_ROUND_TRIP_NS)
+    put_known(table, LATENCIES_ROUND_TRIP_NS, round_trip >= 0, round_trip)
     put_int32(table, LATENCIES_RETRANSMISSIONS,
               <int32_t>at_least(response.last.retransmissions - call.first.repeated_before, 0))
     put_int64(table, LATENCIES_ZERO_WINDOW_NS, at_least(response.last.zero_window - call.first.zero_window, 0))
@@ -391,4 +327,6 @@ cdef void write_latency(Context* context, KafkaConnection* kafka, Call* call, Fr
         put_null(table, LATENCIES_TRANSMISSION_STALL)
     else:
         put_enum(table, LATENCIES_TRANSMISSION_STALL, stall)
+    put_known(table, LATENCIES_BROKER_ROUND_TRIP_NS, parts.is_way_known, parts.way)
+    put_known(table, LATENCIES_BROKER_ROUND_TRIP_ERROR_NS, parts.is_way_known, parts.way_error)
     end_row(table)

@@ -58,8 +58,12 @@ cdef inline void note_round_trip(Direction* own, Segment* segment, int64_t took)
     if own.trips.num_near % NEAR_TRIPS == 0:
         own.trips.near[1] = own.trips.near[0]
         own.trips.near[0] = took
+        own.trips.farthest[1] = own.trips.farthest[0]
+        own.trips.farthest[0] = took
     elif took < own.trips.near[0]:
         own.trips.near[0] = took
+    elif took > own.trips.farthest[0]:
+        own.trips.farthest[0] = took
     own.trips.num_near += 1
 
 

@@ -1,7 +1,8 @@
 # cython: language_level=3
 # How long the way to the receiver of one direction takes, and when the latest bytes were acknowledged or sent again.
 #
-# Rule 1: retransmissions.pxd and acknowledgements.pxd write it; capture_point.pyx and timing.pyx read it per call.
+# Rule 1: retransmissions.pxd and acknowledgements.pxd write it; capture_point.pyx and timing.pyx read it per call. An
+#         answer that was quicker than `near` is written by timing.pyx.
 # Rule 2: what every acknowledgement touches comes first, the rings last.
 #
 #     segment ---- timed ----> acknowledgement     near: the smallest of the latest NEAR_TRIPS
@@ -41,7 +42,8 @@ cdef struct RoundTrips:
     int64_t timed_at
     int64_t smallest        # time from a segment of this direction to its acknowledgement, or -1
     int64_t floor           # the handshake's, or 0
-    int64_t near[2]         # smallest of the latest NEAR_TRIPS or fewer that nothing held up, and of as many before
+    int64_t near[2]         # smallest of the latest NEAR_TRIPS or fewer that nothing held up, and of as many before; or a quicker answer
+    int64_t farthest[2]     # the largest of the same ones
     int64_t num_near        # how many of these there were
     int64_t num_passed
     int64_t sent_at         # its latest segment with payload
@@ -54,3 +56,10 @@ cdef struct RoundTrips:
 cdef inline int64_t near_trip(RoundTrips* own) noexcept nogil:
     """Of the latest that nothing held up the smallest one; 0 where there was none."""
     return (own.near[0] if own.near[0] < own.near[1] else own.near[1]) if own.num_near > NEAR_TRIPS else own.near[0]
+
+
+cdef inline int64_t farthest_trip(RoundTrips* own) noexcept nogil:
+    """The largest one of the same."""
+    if own.num_near > NEAR_TRIPS and own.farthest[1] > own.farthest[0]:
+        return own.farthest[1]
+    return own.farthest[0]
