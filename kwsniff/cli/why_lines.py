@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.failures import failure_grids, without_routine
 from kwsniff.cli.grids import Grid, fit, shorten
+from kwsniff.cli.summary.delivery_times import PART_WORDS
 from kwsniff.tables.servers import name_known
 from kwsniff.texts import clean, display_filter, in_bytes, in_time, plural
 from kwsniff.zones import UTC_ZONE, Zone
@@ -258,7 +259,7 @@ def _readers(rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
                 clean(each["topic"]),
                 clean(each["reader"]),
                 *("" if each[name] is None else in_time(each[name] * 1e6) for name in times),
-                f"{each['percent']}% {each['longest_part']}",
+                f"{each['percent']}% {PART_WORDS[each['longest_part']]}",
             )
             for each in rows
         ]

@@ -6,7 +6,7 @@ from typing import Any, Final
 from kwsniff.cli.grids import Grid
 from kwsniff.texts import clean, in_time
 
-_PARTS: Final = {
+PART_WORDS: Final = {
     "before_wire_ns": "in the producer",
     "produce_ns": "acknowledgement",
     "replication_ns": "replication",
@@ -45,4 +45,4 @@ def _time(took: int | None) -> str:
 
 
 def _mostly(most: Mapping[str, Any] | None) -> str:
-    return "" if most is None else f"{most['share']:.0%} {_PARTS[most['part']]}"
+    return "" if most is None else f"{most['share']:.0%} {PART_WORDS[most['part']]}"

@@ -8,7 +8,7 @@ with way as (
   on columns('_ns$') into name part value ns
 ), longest as (select topic, reader, arg_max(part, ns) part, max(ns) / sum(ns) share from parts group by all)
 select topic, reader, count(*) batches,
-  round(quantile_cont(to_fetch, 0.5), 1) fetch_p50_ms, round(quantile_cont(to_fetch, 0.99), 1) fetch_p99_ms,
-  round(quantile_cont(to_commit, 0.5), 1) commit_p50_ms, round(quantile_cont(to_commit, 0.99), 1) commit_p99_ms,
+  round(quantile_disc(to_fetch, 0.5), 1) fetch_p50_ms, round(quantile_disc(to_fetch, 0.99), 1) fetch_p99_ms,
+  round(quantile_disc(to_commit, 0.5), 1) commit_p50_ms, round(quantile_disc(to_commit, 0.99), 1) commit_p99_ms,
   any_value(part) longest_part, round(100 * any_value(share))::int percent
 from way join longest using (topic, reader) group by all order by fetch_p99_ms desc, topic, reader
