@@ -132,8 +132,7 @@ def test_one_click_leads_from_a_claim_to_its_calls(page: Path, stalled: Path, tm
     database = open_folder(stalled)
     first = evaluate(database, rules=figures_of(files_of_tables(stalled)).worth_asking())[0]
     found = ask(
-        page, tmp_path,
-        """async () => {
+        page, tmp_path, """async () => {
           const claim = document.querySelector("article");
           const rows = () => [...claim.querySelectorAll("tbody tr")].filter((row) => row.checkVisibility());
           const before = rows().length;
