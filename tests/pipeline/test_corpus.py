@@ -20,7 +20,7 @@ CAPTURES = Path(__file__).parents[2] / "captures"
 EVERY = sorted(path.parent.name for path in CAPTURES.glob("*/about.toml"))
 NAMES = sorted(path.parent.name for path in CAPTURES.glob("*/witness.tsv"))
 EDGE = timedelta(milliseconds=50)
-LARGEST_CORPUS = 24_000_000
+LARGEST_CORPUS = 25_000_000
 RENAMED = {
     "AlterIsr": "AlterPartition",
     "ListClientMetricsResources": "ListConfigResources",
