@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote, urlparse
+from urllib.parse import unquote
 
 from kwsniff.errors import UsageError
 from kwsniff.tables.folder import MANIFEST, settle
@@ -74,7 +74,7 @@ def _read_manifest(folder: Path) -> dict[str, list[str]]:
         return {name: [str(folder / each["path"]) for each in some] for name, some in files.items()}
     except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
         raise UsageError(
-            f"{manifest}: is damaged; only it says which files count, so run `kwsniff pipeline` again"
+            f"{manifest}: is damaged, and only it says which files count; remove the folder and make it again"
         ) from error
 
 
@@ -90,7 +90,8 @@ def _files_of_delta(table: Path) -> list[str]:
                 f"{table}: its log marks single rows as deleted (deletion vectors), which only Delta's own "
                 "readers know; rewrite it in Spark: REORG TABLE ... APPLY (PURGE), then drop that feature"
             )
-        return [_local(uri) for uri in opened.file_uris()]
+        # Escaped as in a URI, with or without its scheme.
+        return [unquote(uri.removeprefix("file://")) for uri in opened.file_uris()]
     except UsageError:
         raise
     except Exception as error:  # of deltalake, with classes of its own
@@ -111,7 +112,8 @@ def _files_of_iceberg(table: Path) -> list[str]:
             f"{table}: its metadata marks single rows as deleted (delete files), which only Iceberg's own "
             "readers know; compact it first (rewrite_data_files)"
         )
-    return [_local(task.file.file_path) for task in tasks]
+    # As it was written: pyiceberg escapes nothing.
+    return [task.file.file_path.removeprefix("file://") for task in tasks]
 
 
 @contextmanager
@@ -124,11 +126,6 @@ def open_catalog(folder: Path) -> Iterator["SqlCatalog"]:
         yield catalog
     finally:
         catalog.engine.dispose()  # its connections to the file stay open otherwise
-
-
-def _local(uri: str) -> str:
-    """The path in a file's URI, or the path that it is."""
-    return unquote(urlparse(uri).path) if uri.startswith("file:") else uri
 
 
 def _needs(table: Path, form: str, library: str) -> UsageError:

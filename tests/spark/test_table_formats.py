@@ -111,7 +111,7 @@ def counted(output: Path, form: str, capsys: pytest.CaptureFixture[str]) -> set[
 def test_every_reader_counts_the_rows_of_the_newest_version(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    output = tmp_path / "lake"
+    output = tmp_path / "a lake"
     one, other = (len(analyzed_once(each)["api_calls"]) for each in (ONE, OTHER))
     run(ONE, output, form)
     run(OTHER, output, form)
