@@ -21,7 +21,7 @@ ALL_TIMES = (
     "request_time", "request_end_time", "response_time", "response_end_time", "latency_ns", "total_ns",
     "first_time", "last_time", "round_trip_ns", "time", "request_transmission_ns", "queue_wait_ns",
     "broker_ns", "deliberate_wait_ns", "response_transmission_ns", "wait", "client_round_trip_ns",
-    "broker_round_trip_ns", "network_ns", "queued_behind", "queued_behind_wait",
+    "broker_round_trip_ns", "broker_round_trip_error_ns", "network_ns", "queued_behind", "queued_behind_wait",
     "capture_point", "client_zero_window_ns", "broker_zero_window_ns", "zero_window_ns",
     "begin_time", "end_time", "duration_ns", "first_join_time", "last_join_time",
     "joined_time", "left_time", "close_time", "connect_ns", "lag_ns",
