@@ -1,17 +1,14 @@
 """Twins among the connections of all buckets, marked in the files that tasks wrote."""
 
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from pathlib import PurePosixPath
 
 import pyarrow as pa
 
 from kwsniff.sources.ports import AskedPorts
-from kwsniff.spark.parts import Part, part_writer
+from kwsniff.spark.parts import Part
+from kwsniff.spark.rewritten_parts import rewrite_part
 from kwsniff.spark.storage import Place
 from kwsniff.tables.connection_ports import ports_of
-from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.timelines.duplicates.duplicate_connections import Twins, find_twins
 
 
@@ -53,13 +50,7 @@ def _holds(part: Part, twins: Twins, staging: Place) -> bool:
 
 
 def _mark(part: Part, twins: Twins, staging: Place) -> Part:
-    old = PurePosixPath(part.path)
-    path = old.with_name(f"twins-{uuid.uuid4().hex[:12]}-{old.name[-48:]}")
-    schema = arrow_schema(TABLES["connections"])
-    with staging.open_parquet(part.path) as file, staging.open_output(str(path)) as target:
-        with part_writer(target, "connections", schema) as writer:
-            for group in range(file.num_row_groups):
-                marked = [twins.mark(batch) for batch in file.read_row_group(group).to_batches()]
-                writer.write_table(pa.Table.from_batches(marked).cast(schema))
-        size = target.tell()
-    return replace(part, path=str(path), size=size)
+    def mark(rows: pa.Table) -> pa.Table:
+        return pa.Table.from_batches([twins.mark(batch) for batch in rows.to_batches()])
+
+    return rewrite_part(part, mark, "twins", staging=staging)

@@ -1,6 +1,5 @@
 """Findings of a pipeline's tables: on the driver, over the staged parts, before they are published."""
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -16,8 +15,7 @@ from kwsniff.spark.decode import Work
 from kwsniff.spark.harm import write_codes, write_harm
 from kwsniff.spark.jobs import Items
 from kwsniff.spark.parts import Part, PartWriter
-from kwsniff.spark.storage import Place
-from kwsniff.temporary import temporary_folder
+from kwsniff.spark.rewritten_parts import local_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,8 +33,7 @@ def write_findings(
     def files() -> Iterator[Mapping[str, list[Path]]]:
         read = [part for part in parts if part.table in READ]
         sources: Mapping[str, list[Path]] = {name: [] for name in READ}
-        with temporary_folder() as copies:
-            folder = staging.folder if staging.is_local else copy_parts(staging, read, Path(copies))
+        with local_folder(staging, read) as folder:
             for part in read:
                 own[part] = folder / part.path
                 sources[part.table].append(own[part])
@@ -51,12 +48,3 @@ def write_findings(
     writer.write("findings", findings_batch(found))
     judged = write_harm(spark, items[0], staging=staging) if items else {}
     return writer.close(), judged
-
-
-def copy_parts(staging: Place, parts: Sequence[Part], folder: Path) -> Path:
-    """The folder, with these parts of a store: rules read them more than once."""
-    for part in parts:
-        (folder / part.path).parent.mkdir(parents=True, exist_ok=True)
-        with staging.open_input(part.path) as source, (folder / part.path).open("wb") as target:
-            shutil.copyfileobj(source, target, 8 << 20)
-    return folder

@@ -1,15 +1,12 @@
 """The third stage: what only all buckets together know. Rows of captures, names of topics, timelines."""
 
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from kwsniff.analysis.duplicate_rows import twins_anomalies
 from kwsniff.core.capture.file_splits import capture_facts
@@ -19,8 +16,9 @@ from kwsniff.sources.times import TimeRange
 from kwsniff.spark.decode import Decoded, Work
 from kwsniff.spark.inputs import Capture
 from kwsniff.spark.jobs import run_tasks
-from kwsniff.spark.parts import Part, PartWriter, check_file, check_parts, part_writer
+from kwsniff.spark.parts import Part, PartWriter, check_file, check_parts
 from kwsniff.spark.ranges import Following
+from kwsniff.spark.rewritten_parts import rewrite_part
 from kwsniff.spark.scan import Walked
 from kwsniff.spark.statistics import merge_figures
 from kwsniff.spark.storage import Place
@@ -33,7 +31,6 @@ from kwsniff.tables.captures import (
     unread_anomalies,
 )
 from kwsniff.tables.rows import batch_of
-from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.timelines.duplicates.duplicate_connections import Twins
 from kwsniff.timelines.metadata.late_topic_names import late_names
 
@@ -117,14 +114,6 @@ def name_topics(
 def _name_part(task: tuple[Part, Mapping[str, str]], *, root: Place, staging: Place) -> Part:
     part, names = task
     change = late_names(names, (part.table,))[part.table]
-    schema = arrow_schema(TABLES[part.table])
-    old = PurePosixPath(part.path)
-    path = old.with_name(f"named-{uuid.uuid4().hex[:12]}-{old.name.removeprefix('named-')[-48:]}")
     root.check()
-    with root.open_parquet(part.path) as file, staging.open_output(str(path)) as target:
-        with part_writer(target, part.table, schema) as writer:
-            for group in range(file.num_row_groups):
-                table: pa.Table = change(file.read_row_group(group))
-                writer.write_table(table.cast(schema))
-        size = target.tell()
-    return replace(part, path=str(path), size=size, ids=part.ids.difference(names))
+    named = rewrite_part(part, change, "named", staging=staging, root=root)
+    return replace(named, ids=part.ids.difference(names))

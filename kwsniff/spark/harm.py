@@ -1,18 +1,18 @@
 """The column `harm` in files of the pipeline: those with harmed calls or connections are rewritten."""
 
-import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kwsniff.findings.harm import FoundHarm
 from kwsniff.spark.jobs import Items, run_tasks
-from kwsniff.spark.parts import Part, check_parts, part_writer
+from kwsniff.spark.parts import Part, check_parts
+from kwsniff.spark.rewritten_parts import rewrite_part
 from kwsniff.spark.storage import Place
 from kwsniff.tables.harm import KEYS, NONE, keys_of, with_codes
 from kwsniff.tables.schema import TABLES
@@ -52,19 +52,13 @@ def _codes(harm: FoundHarm, table: str, path: Path) -> Iterator["np.ndarray[Any,
 def _fill(number: int, *, items: Items, staging: Place) -> tuple[Part, Part]:
     part, packed = items.load(number)
     codes, begin = np.frombuffer(packed, np.int8), 0
-    old = PurePosixPath(part.path)
-    path = old.with_name(f"harm-{uuid.uuid4().hex[:12]}-{old.name[-48:]}")
-    words = texts_of(TABLES[part.table])
+
+    def add_harm(rows: pa.Table) -> pa.Table:
+        nonlocal begin
+        own = codes[begin : begin + rows.num_rows]
+        begin += rows.num_rows
+        return with_codes(part.table, rows, own)
+
     staging.check()
-    with (
-        staging.open_parquet(part.path, read_dictionary=words) as file,
-        staging.open_output(str(path)) as target,
-    ):
-        with part_writer(target, part.table, file.schema_arrow) as writer:
-            for group in range(file.num_row_groups):
-                rows = file.read_row_group(group)
-                own = codes[begin : begin + rows.num_rows]
-                writer.write_table(with_codes(part.table, rows, own))
-                begin += rows.num_rows
-        size = target.tell()
-    return part, replace(part, path=str(path), size=size)
+    words = texts_of(TABLES[part.table])
+    return part, rewrite_part(part, add_harm, "harm", staging=staging, dictionaries=words)

@@ -1,17 +1,14 @@
 """Hops of a pipeline: on the driver, over the staged parts, as `analyze` makes them of its files."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
-from pathlib import Path
 
 from kwsniff.analysis.capture_points import CapturePoints
 from kwsniff.analysis.measured_hops import READ, hops_batch
 from kwsniff.findings.views import MEMORY
 from kwsniff.spark.decode import Work
-from kwsniff.spark.findings import copy_parts
 from kwsniff.spark.parts import Part, PartWriter
+from kwsniff.spark.rewritten_parts import local_folder
 from kwsniff.tables.captures import CaptureRow
-from kwsniff.temporary import temporary_folder
 
 
 def write_hops(
@@ -28,11 +25,7 @@ def write_hops(
     read = [part for part in parts if part.table in READ]
     if not any(part.table == "api_calls" for part in read):
         return []
-    with ExitStack() as stack:
-        if staging.is_local:
-            folder = staging.folder
-        else:
-            folder = copy_parts(staging, read, Path(stack.enter_context(temporary_folder())))
+    with local_folder(staging, read) as folder:
         files = {name: [folder / part.path for part in read if part.table == name] for name in READ}
         writer = PartWriter(staging, "all-hops", work.run_id)
         with SharedCalls(files, points.printable, MEMORY) as calls:

@@ -1,10 +1,6 @@
 """Measured network times of a pipeline: on the driver, over the staged parts, as `analyze` has them."""
 
-import uuid
 from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import replace
-from pathlib import Path, PurePosixPath
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +10,10 @@ from kwsniff.analysis.measured_networks import READ, MeasuredNetworks, measure_n
 from kwsniff.findings.prefilter.figures import Figures
 from kwsniff.findings.views import MEMORY
 from kwsniff.spark.decode import Work
-from kwsniff.spark.findings import copy_parts
-from kwsniff.spark.parts import Part, part_writer
+from kwsniff.spark.parts import Part
+from kwsniff.spark.rewritten_parts import local_folder, rewrite_part
 from kwsniff.spark.storage import Place
 from kwsniff.tables.arrays import whole_numbers
-from kwsniff.tables.schema import TABLES, arrow_schema
-from kwsniff.temporary import temporary_folder
 
 
 def measure_parts(
@@ -31,11 +25,7 @@ def measure_parts(
     if not points or {part.table for part in read} != {*READ}:
         return {}
     staging = work.staging
-    with ExitStack() as stack:
-        if staging.is_local:
-            folder = staging.folder
-        else:
-            folder = copy_parts(staging, read, Path(stack.enter_context(temporary_folder())))
+    with local_folder(staging, read) as folder:
         files = {name: [folder / part.path for part in read if part.table == name] for name in READ}
         networks = measure_networks(files, points.printable, MEMORY)
     latencies = [part for part in read if part.table == "latencies"]
@@ -50,16 +40,11 @@ def _holds(part: Part, networks: MeasuredNetworks, staging: Place) -> bool:
 
 
 def _correct(part: Part, networks: MeasuredNetworks, staging: Place, figures: Figures | None) -> Part:
-    old = PurePosixPath(part.path)
-    path = old.with_name(f"measured-{uuid.uuid4().hex[:12]}-{old.name[-48:]}")
-    schema = arrow_schema(TABLES["latencies"])
-    with staging.open_parquet(part.path) as file, staging.open_output(str(path)) as target:
-        with part_writer(target, "latencies", schema) as writer:
-            for group in range(file.num_row_groups):
-                rows = [networks.correct(batch) for batch in file.read_row_group(group).to_batches()]
-                if figures:
-                    for batch in rows:
-                        figures.add("latencies", batch)
-                writer.write_table(pa.Table.from_batches(rows).cast(schema))
-        size = target.tell()
-    return replace(part, path=str(path), size=size)
+    def correct(rows: pa.Table) -> pa.Table:
+        batches = [networks.correct(batch) for batch in rows.to_batches()]
+        if figures:
+            for batch in batches:
+                figures.add("latencies", batch)
+        return pa.Table.from_batches(batches)
+
+    return rewrite_part(part, correct, "measured", staging=staging)

@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.spark.client_rows import read_sources
-from kwsniff.spark.commit_ages import age_part
 from kwsniff.spark.decode import Work
 from kwsniff.spark.events import CALLS, SIGHTED, Spans
 from kwsniff.spark.events import OFFSETS_NOTED as OFFSETS
@@ -28,6 +27,7 @@ from kwsniff.spark.jobs import Items, run_tasks
 from kwsniff.spark.merged_events import merge_events, read_index
 from kwsniff.spark.parts import Part, check_file, check_parts
 from kwsniff.spark.range_tasks import Common, Range, Surveyed, follow_range, survey_range
+from kwsniff.spark.rewritten_parts import rewrite_part
 from kwsniff.spark.serialization import load
 from kwsniff.tables.arrays import Numbers
 from kwsniff.timelines import committed_lag
@@ -122,13 +122,20 @@ class Following:
         own = self._from_where(ranges, surveyed, rows[TIMED], news)
         done = self._run(follow_range, own, news, changes)
         self.parts = [
-            age_part(part, timelines.deliveries, self._work.staging) if part.table == "commits" else part
-            for each in done
-            for part in each.parts
+            self._age(part) if part.table == "commits" else part for each in done for part in each.parts
         ]
         check_parts(self._work.staging, self.parts)
         self.figures = [each.figures for each in done]
         timelines.leave_out(sum(each.left_out for each in done))
+
+    def _age(self, part: Part) -> Part:
+        """The file with `lag_ns`: the driver alone has all batches."""
+
+        def age(rows: pa.Table) -> pa.Table:
+            return pa.Table.from_batches([*map(self._timelines.deliveries.age_commits, rows.to_batches())])
+
+        staging = self._work.staging
+        return rewrite_part(part, age, "aged", staging=staging, dictionaries=["topic", "topic_id"])
 
     def _run(
         self, task: Any, ranges: Iterable[Range], news: Sequence[News], changes: Sequence[Change]

@@ -70,7 +70,11 @@ def test_where_figures_tell_all_nothing_is_read_again(
     capture = tmp_path / "small.pcap"
     write(capture, rounds(small), megabytes=3, period_ns=SMALL_PERIOD)
     expected = analyzed(capture)["findings"]
-    for name in ("findings.views._set_up", "findings.finding_rows.figures_of", "spark.findings.copy_parts"):
+    for name in (
+        "findings.views._set_up",
+        "findings.finding_rows.figures_of",
+        "spark.rewritten_parts.copy_parts",
+    ):
         monkeypatch.setattr(f"kwsniff.{name}", _refuse)
     # the calls of each finding are only in the files
     run(capture, tmp_path / "out", tables=[name for name in TABLES if name != "finding_calls"])
