@@ -31,7 +31,7 @@ from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import REQUEST
 from kwsniff.view.call import Conversation, surroundings
 from kwsniff.view.decode import Message, decode
-from kwsniff.view.inner import find_inner
+from kwsniff.view.embedded import find_inner
 from kwsniff.view.model import Surroundings
 from kwsniff.view.redact import hide
 from kwsniff.view.text import message_lines

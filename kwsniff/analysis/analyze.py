@@ -15,7 +15,7 @@ from kwsniff.analysis.capture_points import (
     places_by_hand,
     samples_of_each,
 )
-from kwsniff.analysis.chosen import chosen_tables, delivered_tables
+from kwsniff.analysis.chosen_tables import chosen_tables, delivered_tables
 from kwsniff.analysis.duplicate_captures import note_copies
 from kwsniff.analysis.duplicate_rows import mark_late, move_repeated, twins_among, twins_anomalies
 from kwsniff.analysis.findings import write_findings

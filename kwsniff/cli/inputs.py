@@ -157,11 +157,11 @@ def page_file(args: argparse.Namespace) -> Iterator[IO[str] | None]:
         yield None
         return
     refuse_loss(path, PAGE, read=args.inputs, force=args.force)
-    from kwsniff.report.draft import draft
+    from kwsniff.atomic_file import write_atomically
     from kwsniff.report.page import require_charts
 
     require_charts()
-    with draft(path) as file:
+    with write_atomically(path) as file:
         yield file
 
 

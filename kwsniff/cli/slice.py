@@ -93,12 +93,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(args: argparse.Namespace) -> int:
     """Exit status: 0 done, 1 no match. Raises KwsniffError for files that cannot be read or written."""
-    from kwsniff.report.draft import draft
+    from kwsniff.atomic_file import write_atomically
 
     filter_, times, around = chosen_filter(args), time_range(args), _around(args)
     Limits.with_changes(parse_limits(args.limit))
     _check(args, everything=not filter_ and not args.finding, bounded=bool(times))
-    with draft(args.output, binary=True) as file, read_again(args.captures) as captures:
+    with write_atomically(args.output, binary=True) as file, read_again(args.captures) as captures:
         args.captures = captures
         with progress_bar(shown=sys.stderr.isatty()) as progress:
             packets, wanted = _slice(args, filter_, times, around, file, progress=progress)

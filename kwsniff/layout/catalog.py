@@ -20,9 +20,9 @@ from kwsniff.layout.model import REQUEST, RESPONSE, ApiRange, Field, HeaderUse, 
 from kwsniff.layout.program import Program, compile_message, compile_schema
 from kwsniff.layout.reference import ErrorCode, Releases, parse_enums, parse_errors, parse_releases
 from kwsniff.layout.settings import Settings
+from kwsniff.layout.tokens import fail
 from kwsniff.layout.traits import DETAILS
 from kwsniff.layout.vendor import Vendor
-from kwsniff.layout.words import fail
 
 __all__ = ["ApiRange", "Catalog", "ErrorCode", "Program", "Releases", "SchemaRange", "load_catalog"]
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from kwsniff.layout.words import fail
+from kwsniff.layout.tokens import fail
 
 OWNERS: Final = ("client", "broker", "configuration")
 SIDES: Final = ("client", "topic", "broker")

@@ -9,7 +9,7 @@ from typing import Final
 
 from kwsniff.layout.meaning import TYPES, Meaning
 from kwsniff.layout.model import Field, LayoutFile, Message, Versions
-from kwsniff.layout.words import FIXED, fail
+from kwsniff.layout.tokens import FIXED, fail
 
 #: Deepest nesting a layout may have: half of the engine's stack of 16.
 MAX_NESTING: Final = 8

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 
 from kwsniff.layout.model import OPEN, ApiRange, Field, HeaderUse, LayoutFile, Message, Section, Versions
+from kwsniff.layout.tokens import Draft, fail, read_field, read_number, read_version_list, read_versions
 from kwsniff.layout.traits import read_traits
-from kwsniff.layout.words import Draft, fail, read_field, read_number, read_version_list, read_versions
 
 #: Keys are int16 on the wire. The limit for versions is far above those of any release.
 MOST_KEY, MOST_VERSION = 32767, 999

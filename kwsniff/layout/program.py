@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from kwsniff.layout.check import struct_size
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import RESPONSE, Field, Message
-from kwsniff.layout.words import FIXED
+from kwsniff.layout.tokens import FIXED
 
 
 class Kind(IntEnum):

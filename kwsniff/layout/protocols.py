@@ -7,7 +7,7 @@ from functools import cache
 from typing import Final
 
 from kwsniff.layout.dissectors import dissectors_folder
-from kwsniff.layout.words import fail
+from kwsniff.layout.tokens import fail
 
 FILE: Final = "protocols.txt"
 SIDES: Final = ("client", "server", "either")

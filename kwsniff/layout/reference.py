@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from kwsniff.layout.words import fail
+from kwsniff.layout.tokens import fail
 
 _LISTED: Final = 0.45
 """Least share of a release's APIs that a list of ranges must have to prove the release."""

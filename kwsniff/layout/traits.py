@@ -27,7 +27,7 @@ transaction    ROLE [VERSIONS]          produce, init, add_partitions, add_offse
 from typing import Final
 
 from kwsniff.layout.model import EVERY, OPEN, Traits, Versions
-from kwsniff.layout.words import fail, read_versions
+from kwsniff.layout.tokens import fail, read_versions
 
 CLASSIC: Final = "classic"
 GROUP_ROLES: Final = ("join", "sync", "heartbeat", "leave", "epoch")

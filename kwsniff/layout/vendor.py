@@ -16,7 +16,7 @@ from kwsniff.errors import LayoutError
 from kwsniff.layout.grammar import parse_api_line, parse_layout
 from kwsniff.layout.model import ApiRange
 from kwsniff.layout.reference import ErrorCode, parse_enums, parse_errors
-from kwsniff.layout.words import fail
+from kwsniff.layout.tokens import fail
 
 
 class Vendor:

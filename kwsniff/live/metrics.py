@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from kwsniff.live.batches import Batches
 from kwsniff.live.calls import Times, endpoint, times_of, topics_of, with_labels
-from kwsniff.live.overdue import Owed
+from kwsniff.live.overdue_responses import Owed
 from kwsniff.live.rebalances import UnderWay
 from kwsniff.live.series import Series
 from kwsniff.live.session import Progress

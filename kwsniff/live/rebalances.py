@@ -19,7 +19,7 @@ import pyarrow as pa
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.traits import CLASSIC
 from kwsniff.live.batches import Batches
-from kwsniff.live.overdue import GRACE_NS, Owed, Wait
+from kwsniff.live.overdue_responses import GRACE_NS, Owed, Wait
 from kwsniff.tables.arrays import whole_numbers
 from kwsniff.tables.rows import pick
 from kwsniff.timelines.groups.rebalances import JOIN, SYNC, Standing, group_roles

@@ -23,8 +23,17 @@ from kwsniff.errors import CaptureError, OutputError
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.live.batches import Batches, concat_batches, gather, one_batch
 from kwsniff.live.late_secrets import LateSecrets, has_bytes
-from kwsniff.live.overdue import MOST_OWED, Drops, Owed, Wait, count_owed, grace_of, not_lost, rendezvous
-from kwsniff.live.ring import PacketRing
+from kwsniff.live.overdue_responses import (
+    MOST_OWED,
+    Drops,
+    Owed,
+    Wait,
+    count_owed,
+    grace_of,
+    not_lost,
+    rendezvous,
+)
+from kwsniff.live.ring_buffer import PacketRing
 from kwsniff.live.snapshot import Picture, make_batches
 from kwsniff.sources.live_source import LiveSource
 from kwsniff.sources.tls import KeyLog, Secrets

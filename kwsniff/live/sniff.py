@@ -7,7 +7,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from kwsniff.analysis.chosen import chosen_tables
+from kwsniff.analysis.chosen_tables import chosen_tables
 from kwsniff.analysis.result import Analysis
 from kwsniff.errors import UsageError
 from kwsniff.filter.expression import Filter

@@ -19,7 +19,7 @@ import pyarrow as pa
 from kwsniff.analysis.rollups.errors import Failures
 from kwsniff.live.batches import Batches
 from kwsniff.live.calls import NO_NAME, Times, endpoint, times_of, topics_of, with_labels
-from kwsniff.live.overdue import Owed
+from kwsniff.live.overdue_responses import Owed
 from kwsniff.live.rebalances import UnderWay
 from kwsniff.live.watch import Held
 from kwsniff.tables.arrays import Bits, Numbers, whole_numbers

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from kwsniff.findings.display_filters import frames_of
 from kwsniff.findings.evaluate import fetch
 from kwsniff.findings.finding import Finding
+from kwsniff.report.chart_labels import label
 from kwsniff.report.section import MOST_LETTERS, Cell, Item, Section, Table, code, number, text
-from kwsniff.report.words import label
 from kwsniff.texts import clean, display_filter, in_percent, in_time
 from kwsniff.zones import Zone
 

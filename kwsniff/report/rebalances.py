@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.evaluate import fetch
+from kwsniff.report.chart_labels import label, labels
 from kwsniff.report.figures import COLOURS, add_hover, timed_figure
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import Span
-from kwsniff.report.words import label, labels
 from kwsniff.tables.enums import DERIVED_ENUMS
 from kwsniff.texts import clean, in_time, plural
 from kwsniff.zones import Zone

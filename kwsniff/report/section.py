@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from kwsniff.report.words import label
+from kwsniff.report.chart_labels import label
 
 if TYPE_CHECKING:
     from bokeh.models import LayoutDOM

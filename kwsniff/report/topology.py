@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.evaluate import fetch
+from kwsniff.report.chart_labels import labels
 from kwsniff.report.figures import COLOURS, TROUBLE, settle
 from kwsniff.report.section import Chart, Section, Table, number, text
-from kwsniff.report.words import labels
 from kwsniff.texts import clean, in_percent, in_time, plural
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from pyarrow import ipc
 from kwsniff.spark.storage import Place
 from kwsniff.tables.arrays import Numbers, numbers, whole_numbers
 from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.timelines.decoded_messages import BYTES, PLACE
 from kwsniff.timelines.deliveries.sightings import SIGHTINGS
-from kwsniff.timelines.details import BYTES, PLACE
 from kwsniff.timelines.offsets import OFFSETS
 from kwsniff.timelines.timelines import COLUMNS, Noted
 from kwsniff.timelines.waits.pending_rows import TIMED

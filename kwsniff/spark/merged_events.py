@@ -14,8 +14,8 @@ from kwsniff.spark.events import CALLS, NO_CALLS, NO_TIMED, OFFSETS_NOTED, SIGHT
 from kwsniff.spark.storage import Place
 from kwsniff.tables.arrays import Numbers, whole_numbers
 from kwsniff.tables.compute import take_rows
+from kwsniff.timelines.decoded_messages import PLACE
 from kwsniff.timelines.deliveries.sightings import NO_SIGHTINGS
-from kwsniff.timelines.details import PLACE
 from kwsniff.timelines.offsets import NO_OFFSETS
 from kwsniff.timelines.timelines import Noted
 

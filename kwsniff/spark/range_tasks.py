@@ -18,7 +18,7 @@ from kwsniff.spark.parts import Part, PartWriter
 from kwsniff.spark.serialization import dump, register
 from kwsniff.spark.statistics import new_figures, write_figures
 from kwsniff.timelines.committed_lag import Commits, End
-from kwsniff.timelines.details import PLACE
+from kwsniff.timelines.decoded_messages import PLACE
 from kwsniff.timelines.duplicates.duplicate_connections import Twin, Twins
 from kwsniff.timelines.memory_budget import Room
 from kwsniff.timelines.metadata.leaders import Change, Copies

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from kwsniff.sources.files import Unread
-from kwsniff.tables.contents import encapsulations, format_counts, not_read
 from kwsniff.tables.enums import WORDS
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.schema import TABLES
+from kwsniff.tables.skipped_protocols import encapsulations, format_counts, not_read
 
 CaptureRow = dict[str, Any]
 

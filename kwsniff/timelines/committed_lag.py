@@ -26,7 +26,7 @@ from kwsniff.tables.arrays import (
 )
 from kwsniff.tables.compute import dictionary_encode, filter_rows
 from kwsniff.tables.schema import TABLES, coded_schema
-from kwsniff.timelines.details import PLACE
+from kwsniff.timelines.decoded_messages import PLACE
 from kwsniff.timelines.memory_budget import RECORD, SHORT, Room
 from kwsniff.timelines.metadata.topic_names import News
 

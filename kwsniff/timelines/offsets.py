@@ -14,7 +14,7 @@ from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.traits import COMMITTED
 from kwsniff.tables.arrays import Bits, Numbers, numbers, valid_rows, whole_numbers
 from kwsniff.tables.compute import filter_rows
-from kwsniff.timelines.details import PLACE
+from kwsniff.timelines.decoded_messages import PLACE
 
 OFFSETS: Final = pa.schema(
     [

@@ -14,9 +14,9 @@ from kwsniff.timelines.clients import clients
 from kwsniff.timelines.clients.clients import Client, Clients
 from kwsniff.timelines.clients.produced_batches import Produced
 from kwsniff.timelines.committed_lag import Commits
+from kwsniff.timelines.decoded_messages import with_details
 from kwsniff.timelines.deliveries.deliveries import Deliveries
 from kwsniff.timelines.deliveries.sightings import extract_sightings
-from kwsniff.timelines.details import with_details
 from kwsniff.timelines.duplicates.duplicate_connections import Twins
 from kwsniff.timelines.groups import members, rebalances
 from kwsniff.timelines.groups.heartbeats import without_repeats

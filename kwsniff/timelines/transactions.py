@@ -18,7 +18,7 @@ from kwsniff.layout.model import EVERY, Versions
 from kwsniff.tables.arrays import valid_rows
 from kwsniff.tables.rows import pick
 from kwsniff.timelines.call_ids import note_call
-from kwsniff.timelines.details import read_request
+from kwsniff.timelines.decoded_messages import read_request
 from kwsniff.timelines.memory_budget import RECORD, SHORT, Room
 
 MOST_PRODUCERS = 10_000

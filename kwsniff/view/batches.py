@@ -4,8 +4,8 @@ from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any, Final
 
+from kwsniff.view.formats import in_zone, plural, shorten
 from kwsniff.view.model import Inner
-from kwsniff.view.phrases import in_zone, plural, shorten
 from kwsniff.view.records import RecordSet
 from kwsniff.zones import Zone
 

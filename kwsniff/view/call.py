@@ -14,10 +14,10 @@ from kwsniff.layout.meaning import Meaning
 from kwsniff.limits import Limits
 from kwsniff.texts import display_filter, in_time
 from kwsniff.view.decode import Message, decode
-from kwsniff.view.inner import find_inner
+from kwsniff.view.embedded import find_inner
+from kwsniff.view.formats import plural
 from kwsniff.view.model import Message as AnyMessage
 from kwsniff.view.model import Surroundings
-from kwsniff.view.phrases import plural
 from kwsniff.view.redact import hide
 from kwsniff.view.selection import Call, Packet
 from kwsniff.view.text import message_lines

@@ -12,9 +12,9 @@ from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.limits import Limits
 from kwsniff.view import model
 from kwsniff.view.document import document
-from kwsniff.view.inner import found_inside
+from kwsniff.view.embedded import found_inside
+from kwsniff.view.message import read_message
 from kwsniff.view.model import LIMITS, Direction, Inner, Place
-from kwsniff.view.reading import read_message
 from kwsniff.zones import UTC_ZONE, Zone
 
 

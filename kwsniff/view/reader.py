@@ -17,7 +17,7 @@ from kwsniff.sources.order import find_in_order, size_of
 from kwsniff.sources.ports import AskedPorts
 from kwsniff.sources.times import TimeRange
 from kwsniff.sources.tls import KeyLog, Secrets
-from kwsniff.view.closed import Closed, closed_connections, ports_of
+from kwsniff.view.encrypted import Closed, closed_connections, ports_of
 from kwsniff.view.selection import Call, Ended, EveryCall, Packet, Selection
 
 Progress = Callable[[str, int, int | None], None]

@@ -18,7 +18,7 @@ from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.program import Program
 from kwsniff.limits import Limits
 from kwsniff.view.document import document
-from kwsniff.view.entries import CORRUPT, Entries
+from kwsniff.view.record_entries import CORRUPT, Entries
 from kwsniff.view.tree import fold
 
 _CODEC_BITS: Final = 7

@@ -11,7 +11,7 @@ from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import Field
 from kwsniff.layout.settings import HIDDEN_VALUE, Settings
-from kwsniff.view.inner import find_inner
+from kwsniff.view.embedded import find_inner
 from kwsniff.view.membership import JSON, PUBLIC_NAMES
 from kwsniff.view.model import Inner, Message, Place, Surroundings
 from kwsniff.view.tree import Node, Tree

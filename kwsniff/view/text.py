@@ -12,9 +12,9 @@ from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import Field
 from kwsniff.texts import json_text
 from kwsniff.view.batches import record_set_lines, record_set_note
-from kwsniff.view.inner import found_inside
+from kwsniff.view.embedded import found_inside
+from kwsniff.view.formats import in_zone, shorten
 from kwsniff.view.model import Inner, Message, Place
-from kwsniff.view.phrases import in_zone, shorten
 from kwsniff.view.redact import Redacted
 from kwsniff.view.tree import Node, Tree, Value
 from kwsniff.zones import UTC_ZONE, Zone

@@ -13,7 +13,7 @@ import pytest
 
 from kwsniff.findings.prefilter import client_rates, lags, partition_volumes
 from kwsniff.findings.prefilter.figures import COUNTED, Figures
-from kwsniff.findings.prefilter.standing_reads import StandingReads
+from kwsniff.findings.prefilter.stuck_reads import StandingReads
 from kwsniff.spark.serialization import dump, load
 from kwsniff.tables.stored_files import files_of_tables
 from tests.findings import scripted
@@ -28,7 +28,7 @@ MORE = [ROOT / "captures" / name / "capture.pcap" for name in ("three_brokers", 
 
 
 def told(figures: Figures) -> tuple[Any, ...]:
-    """All that does not depend on the order of rows. Reads that do not advance do: `test_standing_reads`."""
+    """All that does not depend on the order of rows. Reads that do not advance do: `test_stuck_reads`."""
     sums = {
         name: sorted(zip(*columns.values(), strict=True), key=repr)
         for name, columns in figures.sums().items()

@@ -10,7 +10,7 @@ import pytest
 from kwsniff.core.declared import ENUMS
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.live.metrics import Metrics
-from kwsniff.live.overdue import Debt, Owed
+from kwsniff.live.overdue_responses import Debt, Owed
 from kwsniff.live.rebalances import UnderWay
 from kwsniff.live.session import Progress
 from kwsniff.tables.build import Builder

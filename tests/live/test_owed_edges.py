@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.live.overdue import GRACE_NS, Debt, Drops, Owed, Wait, count_owed, grace_of, not_lost
+from kwsniff.live.overdue_responses import GRACE_NS, Debt, Drops, Owed, Wait, count_owed, grace_of, not_lost
 
-from .test_overdue import wait
+from .test_overdue_responses import wait
 
 
 def late_by(late_ns: int, **changed: Any) -> Wait:

@@ -9,13 +9,13 @@ import pytest
 import kwsniff
 from kwsniff.cli.live.lines import in_words
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.live.overdue import Owed, Wait
+from kwsniff.live.overdue_responses import Owed, Wait
 from kwsniff.live.rebalances import Rebalancing, UnderWay
 from kwsniff.live.session import Session
 from kwsniff.timelines.groups.rebalances import Standing
 
 from .running import PATIENCE_S, ROOT, FileSource
-from .test_overdue import Cut
+from .test_overdue_responses import Cut
 from .test_watch import INCIDENTS, packets
 
 S = 1_000_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kwsniff.core.declared import ENUMS
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.live.overdue import Owed
+from kwsniff.live.overdue_responses import Owed
 from kwsniff.live.rebalances import Rebalancing
 from kwsniff.tables.build import Builder
 from kwsniff.timelines.groups.rebalances import Standing

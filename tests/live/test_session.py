@@ -19,7 +19,7 @@ from kwsniff.findings.views import FOUND
 from kwsniff.live import files as files_module
 from kwsniff.live import session as session_module
 from kwsniff.live.files import RollingTables, Rotation
-from kwsniff.live.ring import PacketRing
+from kwsniff.live.ring_buffer import PacketRing
 from kwsniff.live.session import Session
 from kwsniff.tables.column import RUN
 from kwsniff.tables.schema import TABLES, arrow_schema

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kwsniff.cli.live.lines import in_words, interval_line, owed_words, pressing
-from kwsniff.live.overdue import Debt, Owed
+from kwsniff.live.overdue_responses import Debt, Owed
 from kwsniff.live.rebalances import UnderWay
 from kwsniff.live.session import Progress
 from kwsniff.live.window import Figures, Window

@@ -14,11 +14,11 @@ pytest.importorskip("bokeh", reason="bokeh is not installed")
 import duckdb
 
 from kwsniff.report import digest, latency, time_parts
+from kwsniff.report.chart_labels import label, labels
 from kwsniff.report.comparison import _figure, _interval
 from kwsniff.report.errors import _MOST_NAMES, _by_name
 from kwsniff.report.proof import Commands
 from kwsniff.report.span import SLOTS, Span, find_span
-from kwsniff.report.words import label, labels
 from kwsniff.zones import UTC_ZONE, parse_zone
 
 MS = 1_000_000

@@ -16,13 +16,13 @@ pytest.importorskip("bokeh", reason="bokeh is not installed")
 pytest.importorskip("duckdb", reason="duckdb is not installed")
 
 import kwsniff
+from kwsniff.atomic_file import write_atomically
 from kwsniff.cli.main import run
 from kwsniff.errors import OutputError
 from kwsniff.findings.context import describe_basis, list_not_seen
 from kwsniff.findings.evaluate import evaluate, fetch
 from kwsniff.findings.prefilter.figures import Figures, figures_of
 from kwsniff.findings.views import open_folder, open_tables
-from kwsniff.report.draft import draft
 from kwsniff.report.rebalances import make_rebalances
 from kwsniff.report.report import write_report
 from kwsniff.report.section import MOST_LETTERS, text
@@ -71,7 +71,7 @@ def make_page(folder: Path, page: Path, **options: Any) -> Path:
     database = open_folder(folder)
     basis = describe_basis(database)
     findings = evaluate(database, rules=figures_of(files_of_tables(folder)).worth_asking())
-    with draft(page) as file:
+    with write_atomically(page) as file:
         write_report(file, database, findings, basis=basis, not_seen=list_not_seen(basis), **options)
     return page
 
@@ -282,7 +282,7 @@ def test_a_page_of_nothing_says_so(tmp_path: Path) -> None:
     database = open_tables({})
     basis = describe_basis(database)
     page = tmp_path / "why.html"
-    with draft(page) as file:
+    with write_atomically(page) as file:
         findings = evaluate(database, rules=Figures().worth_asking())
         write_report(file, database, findings, basis=basis, not_seen=list_not_seen(basis))
     found = ask(page, tmp_path, "async () => document.body.innerText")
@@ -346,7 +346,7 @@ def test_a_run_that_fails_leaves_the_page_of_before(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_named(tmp_path: Path) -> None:
     place = tmp_path / "why.html"
-    with pytest.raises(OutputError, match="cannot write"), draft(place) as file:
+    with pytest.raises(OutputError, match="cannot write"), write_atomically(place) as file:
         file.write("x")
         place.mkdir()  # what takes the name meanwhile
         (place / "file").write_text("")

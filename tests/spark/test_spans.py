@@ -13,7 +13,7 @@ import pytest
 from kwsniff.spark.events import CALLS, Spans, _encode, _File, _schema
 from kwsniff.spark.merged_events import merge_events
 from kwsniff.spark.storage import Place
-from kwsniff.timelines.details import PLACE
+from kwsniff.timelines.decoded_messages import PLACE
 
 
 @pytest.mark.parametrize(

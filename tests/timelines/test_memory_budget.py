@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.timelines.details import Said, read_response
+from kwsniff.timelines.decoded_messages import Said, read_response
 from kwsniff.timelines.groups.members import Call, Members
 from kwsniff.timelines.groups.rebalance import Call as GroupCall
 from kwsniff.timelines.groups.rebalances import Rebalances

@@ -134,12 +134,12 @@ def test_a_great_many_tiny_messages_are_read_up_to_the_limit():
 def test_record_sets_are_the_same_in_pieces_of_any_size(piece: int, monkeypatch: pytest.MonkeyPatch):
     vectors = [bytes.fromhex(vector["hex"]) for vector in read("records")]
     expected = [decode_records(data).as_dict() for data in vectors]
-    monkeypatch.setattr("kwsniff.view.entries._PIECE", piece)
+    monkeypatch.setattr("kwsniff.view.record_entries._PIECE", piece)
     assert [decode_records(data).as_dict() for data in vectors] == expected
     joined = b"".join(vectors[:8])
     monkeypatch.undo()
     whole = decode_records(joined).as_dict()
-    monkeypatch.setattr("kwsniff.view.entries._PIECE", piece)
+    monkeypatch.setattr("kwsniff.view.record_entries._PIECE", piece)
     assert decode_records(joined).as_dict() == whole
 
 

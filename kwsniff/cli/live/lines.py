@@ -9,7 +9,7 @@ from typing import Self
 from kwsniff.live.batches import Batches
 from kwsniff.live.connections import not_opened, not_opened_words
 from kwsniff.live.lines import call_lines
-from kwsniff.live.overdue import Owed
+from kwsniff.live.overdue_responses import Owed
 from kwsniff.live.rebalances import UnderWay
 from kwsniff.live.session import Progress, Session
 from kwsniff.live.watch import Held

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.analysis.chosen import chosen_tables
+from kwsniff.analysis.chosen_tables import chosen_tables
 from kwsniff.cli.live.lines import IntervalLines, JsonLines, interval_json, interval_line
 from kwsniff.cli.live.options import Wishes
 from kwsniff.cli.live.screen import Screen
@@ -30,10 +30,10 @@ from kwsniff.live.connections import open_connections
 from kwsniff.live.files import RollingTables, Rotation
 from kwsniff.live.metrics import Metrics
 from kwsniff.live.metrics_port import MetricsServer
-from kwsniff.live.overdue import Owed
+from kwsniff.live.overdue_responses import Owed
 from kwsniff.live.rebalances import Rebalancing
 from kwsniff.live.retention import Retention
-from kwsniff.live.ring import PacketRing
+from kwsniff.live.ring_buffer import PacketRing
 from kwsniff.live.session import Session
 from kwsniff.live.watch import WINDOW_S, Watch
 from kwsniff.live.window import Window

@@ -25,7 +25,7 @@ from kwsniff.findings.prefilter.dictionaries import (
 from kwsniff.findings.prefilter.lags import Lags
 from kwsniff.findings.prefilter.partition_volumes import Plain, Volumes
 from kwsniff.findings.prefilter.stalls import stalled_ns
-from kwsniff.findings.prefilter.standing_reads import StandingReads
+from kwsniff.findings.prefilter.stuck_reads import StandingReads
 from kwsniff.findings.rule import Rule, load_gates, rules_behind
 from kwsniff.tables.arrays import distinct, is_short, texts
 from kwsniff.tables.schema import TABLES

@@ -25,7 +25,7 @@ from kwsniff.timelines.clients.client_rows import Values, row_of
 from kwsniff.timelines.clients.intervals import MOST_TIMES, intervals_of, merge_times
 from kwsniff.timelines.clients.produced_batches import Produced, add_batches, make_room
 from kwsniff.timelines.clients.requests import METADATA, PERIODIC, SETTINGS, count_values, keys_of
-from kwsniff.timelines.details import list_elements, read_request
+from kwsniff.timelines.decoded_messages import list_elements, read_request
 from kwsniff.timelines.memory_budget import RECORD, SHORT, Room
 
 MOST_CLIENTS: Final = 10_000

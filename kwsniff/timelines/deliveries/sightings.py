@@ -22,7 +22,7 @@ from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.arrays import Bits, Numbers, numbers, set_bits, valid_rows, whole_numbers
 from kwsniff.tables.compute import dictionary_encode
 from kwsniff.timelines.committed_lag import number_keys
-from kwsniff.timelines.details import PLACE
+from kwsniff.timelines.decoded_messages import PLACE
 from kwsniff.timelines.offsets import (
     COMMITS,
     FETCHES,

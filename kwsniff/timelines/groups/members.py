@@ -16,7 +16,7 @@ from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.traits import CLASSIC, GROUP_KINDS
 from kwsniff.tables.rows import pick
 from kwsniff.timelines.call_ids import note_call
-from kwsniff.timelines.details import BYTES, Said, list_elements, read_request, read_response
+from kwsniff.timelines.decoded_messages import BYTES, Said, list_elements, read_request, read_response
 from kwsniff.timelines.groups.rebalance import LONGEST_NAME, Row, to_nanoseconds
 from kwsniff.timelines.groups.rebalances import (
     FENCED_INSTANCE_ID,

@@ -15,7 +15,7 @@ from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.traits import CLASSIC, GROUP_KINDS
 from kwsniff.tables.arrays import among, whole_numbers
 from kwsniff.tables.rows import pick
-from kwsniff.timelines.details import Said, list_elements, read_request
+from kwsniff.timelines.decoded_messages import Said, list_elements, read_request
 from kwsniff.timelines.groups.rebalance import LONGEST_NAME, MOST_MEMBERS, Call, Rebalance, Row
 from kwsniff.timelines.memory_budget import RECORD, SHORT, Room
 

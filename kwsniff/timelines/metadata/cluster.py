@@ -19,7 +19,7 @@ from kwsniff.tables.arrays import Bits, among, valid_rows, whole_numbers
 from kwsniff.tables.compute import cast, filter_rows, take_rows
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.rows import pick
-from kwsniff.timelines.details import PLACE, Said, read_response
+from kwsniff.timelines.decoded_messages import PLACE, Said, read_response
 from kwsniff.timelines.memory_budget import RECORD, SHORT, Room
 from kwsniff.timelines.metadata.leaders import Leader, Leaders, Teller
 from kwsniff.timelines.metadata.servers import Servers

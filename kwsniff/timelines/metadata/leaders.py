@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from kwsniff.timelines.details import Said, list_elements
+from kwsniff.timelines.decoded_messages import Said, list_elements
 from kwsniff.timelines.memory_budget import RECORD, SHORT, Room
 from kwsniff.timelines.metadata.topic_names import topic_id_of
 

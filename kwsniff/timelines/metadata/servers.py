@@ -20,7 +20,7 @@ import pyarrow as pa
 from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.arrays import valid_rows, whole_numbers
 from kwsniff.tables.grouping import Groups
-from kwsniff.timelines.details import Said, list_elements
+from kwsniff.timelines.decoded_messages import Said, list_elements
 from kwsniff.timelines.memory_budget import RECORD, SHORT, Room
 
 MOST_SERVERS: Final = 10_000

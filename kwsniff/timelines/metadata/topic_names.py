@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from kwsniff.timelines.details import Said, list_elements
+from kwsniff.timelines.decoded_messages import Said, list_elements
 from kwsniff.timelines.memory_budget import SHORT, Room
 
 MOST_TOPICS = 100_000

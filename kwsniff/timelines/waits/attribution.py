@@ -14,7 +14,7 @@ from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.arrays import Bits, Numbers, numbers, valid_rows, whole_numbers
 from kwsniff.tables.compute import filter_rows
 from kwsniff.tables.rows import pick
-from kwsniff.timelines.details import PLACE
+from kwsniff.timelines.decoded_messages import PLACE
 from kwsniff.timelines.metadata.leaders import Copies, Leaders
 from kwsniff.timelines.metadata.topic_names import News
 from kwsniff.timelines.waits import evidence, proofs

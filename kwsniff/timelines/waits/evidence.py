@@ -13,7 +13,7 @@ import pyarrow as pa
 from kwsniff.tables.arrays import Bits, Numbers, numbers, texts, valid_rows, whole_numbers, words_of
 from kwsniff.tables.compute import filter_rows
 from kwsniff.tables.grouping import Groups
-from kwsniff.timelines.details import PLACE
+from kwsniff.timelines.decoded_messages import PLACE
 from kwsniff.timelines.metadata.topic_names import News
 from kwsniff.timelines.waits.pending_rows import PRODUCED
 

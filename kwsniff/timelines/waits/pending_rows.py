@@ -17,7 +17,7 @@ from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.arrays import Bits, Numbers, flags, numbers, whole_numbers
 from kwsniff.tables.compute import filter_rows, take_rows
 from kwsniff.tables.schema import TABLES, coded_schema
-from kwsniff.timelines.details import PLACE
+from kwsniff.timelines.decoded_messages import PLACE
 from kwsniff.timelines.offsets import are_replicas
 
 LOCAL_NS: Final = 1_000_000

@@ -10,7 +10,7 @@ from kwsniff.core.declared import ENUMS
 from kwsniff.tables.arrays import Numbers, numbers, texts, whole_numbers
 from kwsniff.tables.compute import cast
 from kwsniff.tables.schema import TABLES, coded_schema
-from kwsniff.timelines.details import PLACE
+from kwsniff.timelines.decoded_messages import PLACE
 from kwsniff.timelines.waits.mark_lines import Held
 from kwsniff.timelines.waits.pending_rows import TOPICS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kwsniff.view.call import _in_nanoseconds
-from kwsniff.view.phrases import in_zone, plural, shorten
+from kwsniff.view.formats import in_zone, plural, shorten
 from kwsniff.zones import UTC_ZONE
 
 LAST = 253_402_300_799_999

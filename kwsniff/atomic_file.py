@@ -43,7 +43,7 @@ def _explain_error(place: Path, error: OSError) -> OutputError:
 
 
 @contextmanager
-def draft(path: str | os.PathLike[str], *, binary: bool = False) -> Iterator[IO[Any]]:
+def write_atomically(path: str | os.PathLike[str], *, binary: bool = False) -> Iterator[IO[Any]]:
     """A hidden file next to `path` that replaces it at the end. It is deleted on any exception, and if the
     caller closed it, which means that there is nothing to write. Pipes and devices are written directly.
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kwsniff.live.ring import PacketRing, capture_header
+from kwsniff.live.ring_buffer import PacketRing, capture_header
 from tests.traffic.files import frames, pcap, pcapng, read_frames
 from tests.traffic.scenes import two_clients
 

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kwsniff.findings.prefilter import standing_reads
-from kwsniff.findings.prefilter.standing_reads import StandingReads
+from kwsniff.findings.prefilter import stuck_reads
+from kwsniff.findings.prefilter.stuck_reads import StandingReads
 
 SECOND = 1_000_000
 Row = Mapping[str, Any]
@@ -185,7 +185,7 @@ def test_a_capture_does_not_know_where_its_readers_are(monkeypatch: pytest.Monke
 
 
 def test_more_readers_than_are_followed_are_left_to_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(standing_reads, "_READERS", 8)
+    monkeypatch.setattr(stuck_reads, "_READERS", 8)
     rows = [fetch(at, 40, 10, partition=at) for at in range(9)]
     assert counted(rows[:8]) == (0, 0)
     assert counted(rows) == (float("inf"), float("inf"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kwsniff.tables.contents import encapsulations, format_counts, not_read
+from kwsniff.tables.skipped_protocols import encapsulations, format_counts, not_read
 
 
 def test_packets_of_one_name_are_added_up_and_the_most_come_first() -> None:

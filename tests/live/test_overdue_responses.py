@@ -17,7 +17,7 @@ from kwsniff.cli.live.lines import IntervalLines, interval_json, interval_line, 
 from kwsniff.cli.live.loop import TICK_S
 from kwsniff.cli.live.model import ViewState
 from kwsniff.cli.live.pages import page
-from kwsniff.live.overdue import GRACE_NS, Debt, Drops, Owed, Wait, grace_of, not_lost
+from kwsniff.live.overdue_responses import GRACE_NS, Debt, Drops, Owed, Wait, grace_of, not_lost
 from kwsniff.live.session import Progress, Session
 from kwsniff.live.window import Window
 from kwsniff.sources.recorders import Recorder

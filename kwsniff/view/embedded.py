@@ -16,8 +16,8 @@ from kwsniff.layout.model import Field
 from kwsniff.view import membership, telemetry
 from kwsniff.view.bare_bodies import read_schema
 from kwsniff.view.internal_topics import read_record
+from kwsniff.view.message import read_message
 from kwsniff.view.model import Inner, Message, Place, Surroundings
-from kwsniff.view.reading import read_message
 from kwsniff.view.records import decode_records
 from kwsniff.view.tree import Node, Tree, Value
 
