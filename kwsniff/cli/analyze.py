@@ -6,7 +6,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from kwsniff.cli.chosen_calls import add_filters, chosen_filter, refuse_pipes
+from kwsniff.cli.help_text import group_of
 from kwsniff.cli.inputs import refuse_tables
+from kwsniff.cli.options.keylogs import add_keylog_option
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option, parse_limits
 from kwsniff.cli.options.places import add_place_option, parse_places, with_placed
@@ -42,7 +44,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Read captures, pair requests with responses and decode both. Write tables and show a "
         "summary.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "captures",
@@ -62,16 +63,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     add_place_option(parser)
     add_port_option(parser)
-    parser.add_argument(
-        "--tls-keylog",
-        metavar="FILE",
-        action="append",
-        help="decrypt TLS with the secrets in FILE (SSLKEYLOGFILE format), may be repeated",
-    )
+    add_keylog_option(parser)
     parser.add_argument("--json", action="store_true", help="print the summary as JSON, times in nanoseconds")
     parser.add_argument("--top", type=int, default=10, metavar="N", help="rows per list (default: 10)")
     _add_jobs_option(parser)
-    parser.add_argument("--no-progress", action="store_true", help="no progress bar on standard error")
+    group_of(parser, "advanced").add_argument(
+        "--no-progress", action="store_true", help="no progress bar on standard error"
+    )
     add_time_options(parser)
     add_limit_option(parser)
     add_layouts_option(parser)
@@ -80,7 +78,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def _add_jobs_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    group_of(parser, "advanced").add_argument(
         "--jobs",
         type=int,
         metavar="N",

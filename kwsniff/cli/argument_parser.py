@@ -1,14 +1,30 @@
-"""Errors in the command line, in one line each: the mistake, and a suggestion."""
+"""Errors in the command line, in one line each: the mistake, and a suggestion. And help in groups."""
 
 import argparse
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from kwsniff.cli.help_text import HelpFormatter, in_order
 from kwsniff.errors import UsageError
 
 
 class Parser(argparse.ArgumentParser):
     """Raises UsageError where argparse would print all options and exit; also for verbs."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"formatter_class": HelpFormatter, **options})
+
+    def format_help(self) -> str:
+        """All options by group; the usage names only those that must be given."""
+        self._action_groups = in_order(self._action_groups)
+        self.usage = self._short_usage()
+        return super().format_help()
+
+    def _short_usage(self) -> str:
+        needed = [action for action in self._actions if action.required and action.option_strings]
+        words = [f"{action.option_strings[0]} {action.metavar}" for action in needed]
+        given = HelpFormatter("")._format_usage(None, self._get_positional_actions(), [], "")
+        return " ".join([self.prog.replace("%", "%%"), "[options]", *words, *given.split()])
 
     def error(self, message: str) -> NoReturn:
         """Raises UsageError with argparse's message and a pointer to the help."""

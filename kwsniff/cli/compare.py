@@ -49,7 +49,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Compare calls by client, API, topic, partition, broker, version, acks, codec and "
         "software: rates, errors, and parts of their time.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help=f"GOOD and BAD, or one: {HELP}")
     parser.add_argument(

@@ -49,7 +49,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "status, an anomaly, a limit, or the API versions of a Kafka release. A name with several meanings "
         "gets all of them.",
         epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("subject", metavar="NAME", help="a name, a kind of name, or a list")
     parser.add_argument(

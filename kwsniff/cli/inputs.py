@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from kwsniff.cli.chosen_calls import chosen_filter, refuse_pipes
+from kwsniff.cli.options.keylogs import add_keylog_option
 from kwsniff.cli.options.limits import add_limit_option, parse_limits
 from kwsniff.cli.options.places import captures_of, parse_places
 from kwsniff.cli.options.ports import add_port_option, parse_ports
@@ -33,12 +34,7 @@ _NARROWEST, _WIDEST = 60, 100
 def add_input_options(parser: argparse.ArgumentParser) -> None:
     """The options for reading captures."""
     add_port_option(parser)
-    parser.add_argument(
-        "--tls-keylog",
-        metavar="FILE",
-        action="append",
-        help="decrypt TLS with the secrets in FILE (SSLKEYLOGFILE format), may be repeated",
-    )
+    add_keylog_option(parser)
     add_time_options(parser)
     add_limit_option(parser)
 

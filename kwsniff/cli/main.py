@@ -19,10 +19,11 @@ from kwsniff.memory import collect_rarely, is_refused_memory, spare_addresses
 from kwsniff.texts import suggest
 
 VERBS = (
-    "analyze", "pipeline", "show", "slice", "why", "upgrade", "compare", "verify", "sql", "live", "decode",
-    "explain",
+    "why", "analyze", "show", "slice", "live", "sql", "compare", "pipeline", "explain", "decode", "upgrade",
+    "verify",
 )  # fmt: skip
-"""Modules of this package, each with add_parser(subparsers) and run(args) -> exit status; run() imports."""
+"""Modules of this package, in the order of the help. Each has add_parser(subparsers) and
+run(args) -> exit status; run() imports."""
 
 DONE, BAD_NEWS, FAILED = 0, 1, 2
 """Exit status: done; done, but the result is negative or empty; error."""
@@ -39,6 +40,7 @@ _ADDRESSES_FOR_TABLES = 220_000_000
 fails. DuckDB loads them late."""
 
 _EPILOG = """examples:
+  kwsniff why capture.pcap                    problems, worst first, with owner and proof
   kwsniff analyze capture.pcap -o tables/     parquet tables and a summary of the capture
   kwsniff help VERB                           the options and examples of a verb
   eval "$(kwsniff --completion bash)"         TAB completion of verbs, options and values in this shell
@@ -87,7 +89,6 @@ def make_parser(chosen: Sequence[str] = VERBS) -> argparse.ArgumentParser:
         prog="kwsniff",
         description="Packet-capture protocol analyzer for Apache Kafka.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     parser.add_argument(

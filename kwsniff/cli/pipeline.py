@@ -42,7 +42,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="convert many or huge captures to tables and aggregates, on Spark",
         description="Read captures of any size and number on Spark; write tables and aggregates.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_arguments(parser)
     parser.set_defaults(run=run)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kwsniff.cli.chosen_calls import add_filters, chosen_filter, refuse_pipes
 from kwsniff.cli.colors import line_printer
 from kwsniff.cli.inputs import refuse_tables
+from kwsniff.cli.options.keylogs import add_keylog_option
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option, parse_limits
 from kwsniff.cli.options.ports import add_port_option, parse_ports
@@ -54,7 +55,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="show messages as trees",
         description="Show the calls of captures: requests and responses as trees, with frames and times.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "captures",
@@ -82,12 +82,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_limit_option(parser)
     add_layouts_option(parser)
     add_port_option(parser)
-    parser.add_argument(
-        "--tls-keylog",
-        action="append",
-        metavar="FILE",
-        help="decrypt TLS with the secrets in FILE (SSLKEYLOGFILE format), may be repeated",
-    )
+    add_keylog_option(parser)
     sides = parser.add_mutually_exclusive_group()
     sides.add_argument("--request-only", action="store_true", help="only requests")
     sides.add_argument("--response-only", action="store_true", help="only responses")

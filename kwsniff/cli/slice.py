@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from kwsniff.cli.chosen_calls import add_filters, chosen_filter
 from kwsniff.cli.inputs import open_inputs, read_again, refuse_tables
+from kwsniff.cli.options.keylogs import add_keylog_option
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option, parse_limits
 from kwsniff.cli.options.ports import add_port_option, parse_ports
@@ -47,7 +48,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Copy the packets of selected calls into a pcapng file: bytes, link types and times "
         "unchanged, with comments that name the calls.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "captures",
@@ -77,12 +77,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--json", action="store_true", help="print the result as JSON, with the comments of packets"
     )
     add_port_option(parser)
-    parser.add_argument(
-        "--tls-keylog",
-        action="append",
-        metavar="FILE",
-        help="decrypt TLS with the secrets in FILE (SSLKEYLOGFILE format), may be repeated",
-    )
+    add_keylog_option(parser)
     add_time_options(parser)
     add_limit_option(parser)
     add_layouts_option(parser)

@@ -54,7 +54,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="query a folder of tables with SQL",
         description="Query a folder of tables from analyze, live or pipeline in DuckDB's SQL.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", metavar="DIR", help="a folder of tables")
     parser.add_argument(

@@ -37,7 +37,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Compare the API versions that clients use with those that brokers of a release accept. "
         "Inter-broker traffic is left out.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "release",

@@ -50,7 +50,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Find the causes of problems in captures or in a folder of tables: worst first, with "
         "proof.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("inputs", nargs="*", metavar="INPUT", help=HELP)
     add_place_option(parser)

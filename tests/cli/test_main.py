@@ -1,6 +1,8 @@
 """The command line as a whole: help, version, exit status, one line per error."""
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kwsniff.cli.help_text import GROUPS
 from kwsniff.cli.main import VERBS, main, make_parser, run
 from kwsniff.errors import CaptureError
 
@@ -22,6 +25,46 @@ def test_help_has_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> N
     assert f"kwsniff {verb}".strip() in text
     assert "example" in text
     assert "%(" not in text
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+@pytest.mark.parametrize("verb", ["", *VERBS])
+def test_no_line_of_help_is_wider_than_the_terminal_or_80_columns(
+    verb: str, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with pytest.raises(SystemExit):
+        run(["help", verb] if verb else ["--help"])
+    widest = min(columns, 80)
+    wide = [line for line in capsys.readouterr().out.splitlines() if len(line) > widest]
+    assert [line for line in wide if len(shlex.split(line)) > 1] == []  # one word is never broken
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_common_options_are_listed_before_advanced_ones(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        run(["help", verb])
+    titles = [line[:-1] for line in capsys.readouterr().out.splitlines() if re.fullmatch(r"\w[^.]*:", line)]
+    assert titles[-1] == "examples"
+    groups = [title for title in titles if title in GROUPS]
+    assert groups == sorted(groups, key=GROUPS.index)
+    assert all(titles.index("options") < titles.index(title) for title in groups)
+
+
+def test_an_example_that_is_too_long_for_a_line_is_still_a_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        run(["help", "pipeline"])
+    examples = capsys.readouterr().out.partition("examples:\n")[2]
+    joined = examples.replace("\\\n", "")
+    long = next(line for line in joined.splitlines() if "--conf spark.driver.memory=4g" in line)
+    assert long.split()[:2] == ["kwsniff", "pipeline"]
+    assert long.split()[-2:] == ["--table", "api_calls,latency_minutes"]
+    assert all(len(line) <= 80 for line in examples.splitlines())
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -96,7 +139,7 @@ def test_help_is_a_verb(verb: str | None, capsys: pytest.CaptureFixture[str]) ->
         assert ended.value.code == 0
         shown.append(capsys.readouterr().out)
     assert shown[0] == shown[1]
-    assert shown[0].startswith(f"usage: kwsniff {verb or '[-h]'}")
+    assert shown[0].startswith(f"usage: kwsniff {verb or '[options] VERB'}")
 
 
 def test_a_verb_that_is_none_is_one_line_and_2(capsys: pytest.CaptureFixture[str]) -> None:

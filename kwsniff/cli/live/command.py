@@ -5,7 +5,9 @@ import argparse
 import os
 
 from kwsniff.cli.chosen_calls import add_filters
+from kwsniff.cli.help_text import group_of
 from kwsniff.cli.live.options import check
+from kwsniff.cli.options.keylogs import add_keylog_option
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option
 from kwsniff.cli.options.ports import add_port_option
@@ -37,7 +39,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Watch Kafka on an interface, in a pipe or in a replayed file: a view in a terminal, "
         "lines elsewhere, tables on request.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "-i",
@@ -61,45 +62,39 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def _add_capture_options(parser: argparse.ArgumentParser) -> None:
     add_port_option(parser)
-    parser.add_argument(
+    group_of(parser, "live capture").add_argument(
         "-f",
         "--filter",
         metavar="BPF",
         help="capture filter in libpcap syntax, instead of the one made from the ports",
     )
-    parser.add_argument(
+    group_of(parser, "live capture").add_argument(
         "--tunnels",
         action="store_true",
         help="also capture traffic inside VXLAN, Geneve, GRE, ERSPAN, GTP-U and IP in IP",
     )
     parser.add_argument("--duration", metavar="TIME", help="stop after this time: 30, 30s, 5m, 2h")
     parser.add_argument("--stop-after", type=int, metavar="N", help="stop after N calls")
-    parser.add_argument(
+    group_of(parser, "live capture").add_argument(
         "--tool",
         choices=("dumpcap", "tcpdump", "scapy"),
         help="capture tool (default: the first one available)",
     )
-    parser.add_argument(
+    group_of(parser, "advanced").add_argument(
         "--buffer",
         type=int,
         default=64,
         metavar="MB",
         help="size of the kernel's packet buffer (default: 64)",
     )
-    parser.add_argument(
+    group_of(parser, "advanced").add_argument(
         "--snaplen",
         type=int,
         default=262_144,
         metavar="BYTES",
         help="bytes kept of each packet (default: 262144)",
     )
-    parser.add_argument(
-        "--tls-keylog",
-        action="append",
-        metavar="FILE",
-        help="decrypt TLS with the secrets in FILE (SSLKEYLOGFILE format), which may still grow; may be "
-        "repeated",
-    )
+    add_keylog_option(parser, ", which may still grow")
     add_limit_option(parser)
     add_layouts_option(parser)
 

@@ -5,10 +5,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from kwsniff.cli.help_text import group_of
+
 
 def add_layouts_option(parser: argparse.ArgumentParser) -> None:
     """Add the option to a verb."""
-    parser.add_argument(
+    group_of(parser, "reading captures").add_argument(
         "--layouts",
         metavar="DIR",
         help="a folder of a vendor's layouts, in addition to Kafka's (default: $KWSNIFF_LAYOUTS)",

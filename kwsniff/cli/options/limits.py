@@ -4,6 +4,7 @@ import argparse
 import re
 from collections.abc import Iterable
 
+from kwsniff.cli.help_text import group_of
 from kwsniff.errors import UsageError
 
 _UNITS = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -12,7 +13,7 @@ _NUMBER = re.compile(rf"([0-9]+) ?({'|'.join(_UNITS)})")
 
 def add_limit_option(parser: argparse.ArgumentParser) -> None:
     """Add the option to a verb."""
-    parser.add_argument(
+    group_of(parser, "advanced").add_argument(
         "--limit",
         action="append",
         default=[],

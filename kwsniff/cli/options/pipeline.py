@@ -2,6 +2,8 @@
 
 import argparse
 
+from kwsniff.cli.help_text import group_of
+from kwsniff.cli.options.keylogs import add_keylog_option
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option
 from kwsniff.cli.options.ports import add_port_option
@@ -39,23 +41,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_sparks_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--master", metavar="URL", help="Spark master (default: local[*], this machine)")
-    parser.add_argument(
+    group = group_of(parser, "Spark")
+    group.add_argument("--master", metavar="URL", help="Spark master (default: local[*], this machine)")
+    group.add_argument(
         "--conf",
         action="append",
         default=[],
         metavar="NAME=VALUE",
         help="a Spark setting, may be repeated",
     )
-    parser.add_argument(
+    group.add_argument(
         "--buckets",
         type=int,
         metavar="N",
         help="number of tasks that share the connections (default: by the size of the input)",
     )
     parts = "split uncompressed files into parts of N MB (default: 128 to 2048, by the size of the input)"
-    parser.add_argument("--split-mb", type=int, metavar="N", help=parts)
-    parser.add_argument(
+    group.add_argument("--split-mb", type=int, metavar="N", help=parts)
+    group.add_argument(
         "--scratch",
         metavar="DIR",
         help="folder for intermediate files, visible to all workers (default: next to the output)",
@@ -64,13 +67,7 @@ def _add_sparks_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_forms(parser: argparse.ArgumentParser) -> None:
     add_time_options(parser)
-    parser.add_argument(
-        "--tls-keylog",
-        action="append",
-        metavar="FILE",
-        help="decrypt TLS with the secrets in FILE (SSLKEYLOGFILE format), a path visible to the "
-        "executors; may be repeated",
-    )
+    add_keylog_option(parser, ", a path visible to the executors")
     parser.add_argument(
         "--delta",
         action="store_true",
@@ -92,41 +89,42 @@ def _add_forms(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_stream_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    group = group_of(parser, "following a directory")
+    group.add_argument(
         "--stream",
         metavar="DIR",
         help="follow a directory into which tcpdump rotates files, instead of INPUT",
     )
-    parser.add_argument(
+    group.add_argument(
         "--source",
         action="append",
         default=[],
         metavar="PATTERN",
         help="with --stream: files of one recorder, by name (broker1*) or folder (*/); may be repeated",
     )
-    parser.add_argument(
+    group.add_argument(
         "--once", action="store_true", help="with --stream: read the existing files, then stop"
     )
-    parser.add_argument(
+    group.add_argument(
         "--finish",
         action="store_true",
         help="with --stream: the last run; read the existing files, close open connections, compute the "
         "aggregates",
     )
-    parser.add_argument(
+    group.add_argument(
         "--interval",
         type=float,
         default=2.0,
         metavar="S",
         help="with --stream: seconds between checks for new data (default: 2)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--compact",
         type=int,
         metavar="N",
         help="with --stream: merge every N small files of a table's day",
     )
-    parser.add_argument(
+    group.add_argument(
         "--keep",
         type=int,
         metavar="DAYS",

@@ -3,12 +3,13 @@
 import argparse
 from collections.abc import Mapping, Sequence
 
+from kwsniff.cli.help_text import group_of
 from kwsniff.errors import UsageError
 
 
 def add_place_option(parser: argparse.ArgumentParser) -> None:
     """Add the option to a verb."""
-    parser.add_argument(
+    group_of(parser, "reading captures").add_argument(
         "--place",
         action="append",
         default=[],

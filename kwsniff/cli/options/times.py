@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from kwsniff.cli.help_text import group_of
 from kwsniff.errors import UsageError
 from kwsniff.zones import UTC_ZONE, Zone, parse_zone
 
@@ -17,19 +18,20 @@ _BELOW_ZERO: Final = re.compile(r"-\d")
 
 def add_time_options(parser: argparse.ArgumentParser) -> None:
     """Add the options to a verb that reads captures."""
-    parser.add_argument(
+    group = group_of(parser, "time")
+    group.add_argument(
         "--since",
         metavar="TIME",
         help="only packets from this time on: 2026-11-20T22:06:53 (in --tz, or with an offset), 22:06:53, "
         "seconds since 1970, +30s from the first packet, -5m from the last",
     )
-    parser.add_argument("--until", metavar="TIME", help="only packets before this time, in the same formats")
+    group.add_argument("--until", metavar="TIME", help="only packets before this time, in the same formats")
     add_zone_option(parser)
 
 
 def add_zone_option(parser: argparse.ArgumentParser) -> None:
     """Add --tz to a verb that shows times. Its argument becomes a Zone, or a UsageError."""
-    parser.add_argument(
+    group_of(parser, "time").add_argument(
         "--tz",
         metavar="local|ZONE",
         type=parse_zone,
