@@ -6,18 +6,19 @@ from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from kwsniff.cli.grids import Grid, fit, shorten
+from kwsniff.cli.compare_lines import SideAnswer, compare_lines, side_json
 from kwsniff.cli.inputs import HELP, add_input_options, add_page_options, open_inputs, page_file, width, wrap
 from kwsniff.cli.options.times import zone_of
 from kwsniff.errors import UsageError
-from kwsniff.texts import JSON_VERSION, clean, json_text, plural
+from kwsniff.texts import JSON_VERSION, clean, json_text
 from kwsniff.zones import Zone
 
 if TYPE_CHECKING:
     import duckdb
 
+    from kwsniff.cli.inputs import Opened
     from kwsniff.findings.call_groups import Side
-    from kwsniff.findings.compare import Difference
+    from kwsniff.findings.finding import Finding
 
 _EXAMPLES = """examples:
   kwsniff compare monday.pcap tuesday.pcap        differences on Tuesday, largest contribution first
@@ -34,8 +35,6 @@ DONE, NOTHING_TO_COMPARE = 0, 1
 
 _ROW = ("subject_kind", "subject", "what", "good", "bad", "ratio", "call_ids")
 _SLOWEST = 0.95
-_MOST = 20
-_LONGEST = 32
 _ELSEWHERE = "GOOD and BAD have different capture points: do not compare network and broker times."
 
 Sides = tuple[tuple["duckdb.DuckDBPyConnection", "Side"], tuple["duckdb.DuckDBPyConnection", "Side"]]
@@ -80,9 +79,11 @@ def run(args: argparse.Namespace) -> int:
         file = stack.enter_context(page_file(args))  # before captures are read
         inputs = [stack.enter_context(open_inputs([each], args)) for each in args.inputs]
         databases = [each.database for each in inputs]
-        good, bad = _sides(args, databases)
+        moment = None if args.at is None else _find_moment(args, inputs[0].database)
+        good, bad = _sides(args, databases, moment)
         counts = [_count(*each) for each in (good, bad)]
         differences = compare(good, bad) if all(counts) else []
+        answers = [*_answers(args, inputs, counts, moment)]
         seen = [place(database) for database, _ in (good, bad)]
         notes = [_ELSEWHERE] if None not in seen and seen[0] != seen[1] else []
         if file is not None:
@@ -94,28 +95,40 @@ def run(args: argparse.Namespace) -> int:
             )
     if args.json:
         rows = [{name: getattr(each, name) for name in _ROW} for each in differences]
-        print(json_text({"version": JSON_VERSION, "differences": rows}, indent=2))
+        sides = {name: side_json(each) for name, each in zip(("good", "bad"), answers, strict=True)}
+        print(json_text({"version": JSON_VERSION, "differences": rows} | sides, indent=2))
     else:
-        for line in _lines(differences, counts, width()):
+        for line in compare_lines(differences, answers, width()):
             print(line)
         for note in notes:
             print("\n".join(["", *wrap(note, width())]))
     return DONE if all(counts) and all(each.read for each in inputs) else NOTHING_TO_COMPARE
 
 
-def _sides(args: argparse.Namespace, databases: Sequence["duckdb.DuckDBPyConnection"]) -> Sides:
+def _find_moment(args: argparse.Namespace, database: "duckdb.DuckDBPyConnection") -> datetime:
+    """The time of --at. Raises UsageError if it is outside the capture."""
+    from kwsniff.findings.evaluate import fetch
+
+    (span,) = fetch(database, "select first_time, last_time from span")
+    first, last = span["first_time"], span["last_time"]
+    moment = None if first is None else _moment(args.at, first, last, zone_of(args))
+    if moment is None or not first < moment < last:
+        there = "no times" if first is None else zone_of(args).between(first, last)
+        raise UsageError(f"--at {args.at} is outside the captured time range ({there})")
+    return moment
+
+
+def _sides(
+    args: argparse.Namespace, databases: Sequence["duckdb.DuckDBPyConnection"], moment: datetime | None
+) -> Sides:
     from kwsniff.findings.call_groups import Side, collect
     from kwsniff.findings.evaluate import fetch
 
     for database in databases:
         collect(database)
     spans = [fetch(database, "select first_time, last_time, seconds from span")[0] for database in databases]
-    if args.at is not None:
+    if moment is not None:
         first, last = spans[0]["first_time"], spans[0]["last_time"]
-        moment = None if first is None else _moment(args.at, first, last, zone_of(args))
-        if moment is None or not first < moment < last:
-            there = "no times" if first is None else zone_of(args).between(first, last)
-            raise UsageError(f"--at {args.at} is outside the captured time range ({there})")
         said = f"timestamptz '{moment.isoformat()}'"
         # Calls in flight at that time belong to BAD: they may be the first to show the problem.
         before = Side(f"end_time < {said}", (moment - first).total_seconds())
@@ -132,6 +145,46 @@ def _sides(args: argparse.Namespace, databases: Sequence["duckdb.DuckDBPyConnect
     return good, bad
 
 
+def _answers(
+    args: argparse.Namespace, inputs: Sequence["Opened"], counts: Sequence[int], moment: datetime | None
+) -> Iterator[SideAnswer]:
+    """GOOD and BAD: which calls they are, and what `kwsniff why` finds among them."""
+    names = [clean(name) for name in args.inputs]
+    if args.slowest:
+        for name, calls, which in zip(("GOOD", "BAD"), counts, ("the rest", "the slowest 5 %"), strict=True):
+            yield SideAnswer(f"{name}, {which} of {names[0]}", calls)
+    elif moment is not None:
+        found, _ = _judge(inputs[0])
+        before, after = ([each for each in found if side in _spans(each, moment)] for side in (0, 1))
+        yield SideAnswer(f"GOOD, {names[0]} before {clean(args.at)}", counts[0], before)
+        yield SideAnswer(f"BAD, {names[0]} from {clean(args.at)} on", counts[1], after)
+    else:
+        for name, capture, calls, each in zip(("GOOD", "BAD"), names, counts, inputs, strict=True):
+            yield SideAnswer(f"{name}, {capture}", calls, *_judge(each))
+
+
+def _spans(finding: "Finding", moment: datetime) -> tuple[int, ...]:
+    """0: before that time; 1: after. Both, if a tenth of it or more is on each side, or if it has no time."""
+    if finding.first_time is None or finding.last_time is None:
+        return 0, 1
+    tenth = (finding.last_time - finding.first_time) / 10
+    sides = finding.first_time + tenth < moment, finding.last_time - tenth >= moment
+    return tuple(side for side, holds in enumerate(sides) if holds) or (int(finding.first_time >= moment),)
+
+
+def _judge(opened: "Opened") -> tuple[list["Finding"], int]:
+    """Problems and warnings, and how many calls are harmed."""
+    from kwsniff.findings.evaluate import evaluate
+    from kwsniff.findings.finding_calls import add_up
+    from kwsniff.findings.prefilter.figures import figures_of
+
+    rules = figures_of(opened.files).worth_asking()
+    findings = evaluate(opened.database, capture=opened.capture, tables=opened.tables, rules=rules)
+    account = add_up(opened.database, findings)["account"]
+    harmed = sum(account["explained"].values()) + account["unexplained"]
+    return [each for each in findings if each.severity != "info"], harmed
+
+
 def _moment(text: str, first: datetime, last: datetime, zone: Zone) -> datetime:
     """The time of --at in microseconds, the precision of times in these tables."""
     from kwsniff.sources.times import parse_moment
@@ -145,52 +198,3 @@ def _count(database: "duckdb.DuckDBPyConnection", side: "Side") -> int:
     from kwsniff.findings.evaluate import fetch
 
     return int(fetch(database, f"select count(*) as calls from fact where {side.where}")[0]["calls"])  # noqa: S608
-
-
-def _lines(differences: Sequence["Difference"], counts: Sequence[int], room: int) -> Iterator[str]:
-    stands = f"{plural(counts[0], 'call')} in GOOD, {counts[1]:,} in BAD"
-    if not all(counts):
-        yield from wrap(f"Nothing to compare: {stands}.", room)
-        return
-    if not differences:
-        yield from wrap(f"No significant difference: {stands}.", room)
-        return
-    yield from wrap(f"{plural(len(differences), 'difference')}, largest contribution first: {stands}.", room)
-    yield ""
-    rows = [
-        (
-            shorten(clean(f"{each.subject_kind} {each.subject}"), _LONGEST),
-            each.what,
-            _figure(each.good),
-            _figure(each.bad),
-            _figure(each.ratio),
-            f"{each.share:.0%}",
-            _interval(each.good_interval),
-            _interval(each.bad_interval),
-        )
-        for each in differences[:_MOST]
-    ]
-    names = ("subject", "measure", "good", "bad", "ratio", "contribution", "good, 99 %", "bad, 99 %")
-    order = ("subject", "measure", "good", "bad", "contribution", "bad, 99 %", "good, 99 %", "ratio")
-    yield from fit(Grid("", names, rows, order), room).lines
-    if len(differences) > _MOST:
-        yield f"and {len(differences) - _MOST} more; --json has all"
-    first = differences[0]
-    yield ""
-    yield from wrap(
-        f"Calls of the first difference: {', '.join(map(str, first.call_ids[:6])) or 'none to show'}.", room
-    )
-    yield from wrap(
-        "_ms: mean per call; longest: one call. errors: share of calls. "
-        "contribution: share of total latency, or of calls, in BAD.",
-        room,
-    )
-
-
-def _figure(number: float | None) -> str:
-    return "" if number is None else f"{number:.0f}" if number >= 100 else f"{number:.3g}"
-
-
-def _interval(bounds: tuple[float, float]) -> str:
-    # Only means have bounds.
-    return "" if bounds[0] == bounds[1] else f"{_figure(bounds[0])} to {_figure(bounds[1])}"

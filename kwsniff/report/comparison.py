@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
 from kwsniff.findings.compare import Difference
+from kwsniff.findings.effects import describe
 from kwsniff.report.page import write_page
 from kwsniff.report.proof import Commands, find_commands, list_calls, read_calls
 from kwsniff.report.section import Cell, Item, Section, Table, number, text
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 _MOST_ITEMS = 20
 _MOST_ROWS = 500
-_COLUMNS = ("who", "", "what", "GOOD", "BAD", "ratio", "carries", "GOOD, 99 %", "BAD, 99 %")
+_COLUMNS = ("subject", "", "measure", "GOOD", "BAD", "ratio", "contribution", "GOOD, 99 %", "BAD, 99 %")
 _UNITS = (
     "_ms: mean per call, in milliseconds. errors: share of calls. retransmitted: share of bytes. "
     "contribution: share of total latency, or of calls, in BAD."
@@ -37,7 +38,7 @@ def write_comparison(
     `capture`: the captures of BAD as commands name them, None for a folder of tables."""
     commands = find_commands(bad, capture)
     verdict = (
-        f"{plural(len(differences), 'difference')}, largest contribution first."
+        describe(differences[0])
         if differences
         else "No significant difference."
         if all(counts)

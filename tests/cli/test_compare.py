@@ -198,6 +198,38 @@ def test_bad_usage_is_one_line(arguments: list[str], capsys: pytest.CaptureFixtu
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("how", ["two inputs", "--at"])
+def test_the_stall_is_a_finding_of_bad_alone(how: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The only broker was stopped at 00:48:46.4 (about.toml of the recording)."""
+    stalled = str(CAPTURES / "incidents" / "broker_stalled" / "broker.pcap")
+    given = [str(CAPTURES / "incidents" / "healthy_bursts" / "broker.pcap"), stalled]
+    assert (
+        run(
+            ["compare", *([stalled, "--at", "2026-11-22T00:48:46.383"] if how == "--at" else given), "--json"]
+        )
+        == DONE
+    )
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["good"]["findings"] == []
+    (found,) = answer["bad"]["findings"]
+    assert (found["finding"], found["blames"], found["subject"]) == (
+        "broker_stalled",
+        "broker",
+        "10.88.0.1:9092",
+    )
+    if how != "--at":
+        why = json.loads(said(capsys, "why", stalled, "--json"))["account"]
+        assert answer["bad"]["calls"] == why["calls"]
+        assert answer["bad"]["harmed"] == sum(why["explained"].values()) + why["unexplained"]
+        assert answer["good"]["harmed"] == 0
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    run([*arguments])
+    return capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_the_page_shows_what_the_verb_says() -> None:
     path = ROOT / "docs" / "compare.md"
