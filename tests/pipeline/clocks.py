@@ -46,7 +46,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.broker.requestlog import Logged, read
-from tests.pipeline.compare import Row, Tables, analyzed
+from tests.pipeline.compare import Row, Tables, decoded
 
 CLOCKS = Path(__file__).parents[2] / "captures" / "clocks"
 NAMES: list[str] = sorted(path.parent.name for path in CLOCKS.glob("*/about.toml"))
@@ -88,7 +88,7 @@ def about(name: str) -> dict[str, Any]:
 
 @cache
 def tables(name: str, side: str) -> Tables:
-    return analyzed(CLOCKS / name / about(name)["files"][side])
+    return decoded(CLOCKS / name / about(name)["files"][side])
 
 
 @cache

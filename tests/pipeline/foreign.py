@@ -19,6 +19,7 @@ from typing import Any
 
 import kwsniff
 from kwsniff.errors import CaptureError
+from tests.pipeline.compare import TABLES
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 GOLDEN = Path(__file__).parents[1] / "data" / "foreign.json"
@@ -46,7 +47,7 @@ def analyzed_foreign(name: str, shared: Path = SHARED) -> Any:
     """The result of kwsniff.analyze, or the CaptureError that it raised."""
     try:
         # One holds TLS secrets; what the lists and tshark say is of the bytes as they are.
-        return kwsniff.analyze(str(shared / "captures" / name), tls_keylog=False)
+        return kwsniff.analyze(str(shared / "captures" / name), tls_keylog=False, tables=TABLES)
     except CaptureError as error:
         return error
 

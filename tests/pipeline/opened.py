@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.compare import Row, Tables, analyzed, capture_of
+from tests.pipeline.compare import Row, Tables, capture_of, decoded
 from tests.traffic import messages, tls
 from tests.traffic.peers import Peers
 from tests.traffic.records import batch
@@ -81,6 +81,6 @@ def both(
 ) -> tuple[Tables, Tables]:
     """The tables of the plain scene, and those of the encrypted one with its key log."""
     return (
-        analyzed(written(folder / "plain.pcap", plain.packets()), **options),
-        analyzed(written(folder / "tls.pcap", encrypted.packets()), tls_keylog=keys.path, **options),
+        decoded(written(folder / "plain.pcap", plain.packets()), **options),
+        decoded(written(folder / "tls.pcap", encrypted.packets()), tls_keylog=keys.path, **options),
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.compare import analyzed, analyzed_packets, assert_scene, moment
+from tests.pipeline.compare import analyzed_packets, assert_scene, decoded, moment
 from tests.traffic import groups, messages, scenes
 from tests.traffic.records import batch
 from tests.traffic.tcp import MILLISECOND, Endpoint, Scene
@@ -110,7 +110,7 @@ def test_topic_ids_get_names_from_answers_seen_later(tmp_path: Path) -> None:
     assert "orders" in rows[2]["topics"]
     assert "nameless" not in rows[2]["topics"]  # its name is nowhere in the capture
     assert [(row["topic"], row["partition"]) for row in tables["error_codes"]] == [("orders", 1)]
-    written = analyzed(tmp_path / "capture.pcap", output=tmp_path / "tables")
+    written = decoded(tmp_path / "capture.pcap", output=tmp_path / "tables")
     assert written == tables
     assert not list((tmp_path / "tables").glob(".*"))
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.broker.clientlog import Measured, read
-from tests.pipeline.compare import Row, analyzed
+from tests.pipeline.compare import Row, decoded
 from tests.traffic import tls
 
 CAPTURES = Path(__file__).parents[2] / "captures"
@@ -39,7 +39,7 @@ def answered(name: str) -> list[Row]:
     if "keylog" in facts and tls.missing() is not None:
         pytest.skip(str(tls.missing()))
     keys = CAPTURES / name / facts["keylog"] if "keylog" in facts else None
-    rows = analyzed(CAPTURES / name / facts["file"], tls_keylog=keys)["api_calls"]
+    rows = decoded(CAPTURES / name / facts["file"], tls_keylog=keys)["api_calls"]
     return [row for row in rows if row["status"] == "answered"]
 
 

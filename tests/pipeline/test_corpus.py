@@ -14,7 +14,7 @@ import pytest
 from kwsniff.layout.catalog import load_catalog
 from tests.broker.about import camel
 from tests.broker.requestlog import OFFSETS, Logged, read
-from tests.pipeline.compare import Tables, analyzed, in_order
+from tests.pipeline.compare import Tables, decoded, in_order
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 EVERY = sorted(path.parent.name for path in CAPTURES.glob("*/about.toml"))
@@ -39,7 +39,7 @@ def about(name: str) -> dict[str, Any]:
 
 @cache
 def tables(name: str) -> Tables:
-    return analyzed(CAPTURES / name / about(name)["file"])
+    return decoded(CAPTURES / name / about(name)["file"])
 
 
 @cache

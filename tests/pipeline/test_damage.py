@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.pipeline.compare import Tables, analyzed, analyzed_packets, in_order, written
+from tests.pipeline.compare import Tables, analyzed_packets, decoded, in_order, written
 from tests.pipeline.running import rows_of_bytes
 from tests.traffic import damage, files, groups, messages, scenes
 from tests.traffic.records import batch
@@ -199,7 +199,7 @@ def test_cut_packets(snaplen: int, tmp_path: Path) -> None:
     scene = long_scene(mss=1448)
     packets = scene.packets()
     path = written(tmp_path / "cut.pcap", files.frames(packets, snaplen=snaplen))
-    tables = analyzed(path)
+    tables = decoded(path)
     assert tables["captures"][0]["packets"] == len(packets)
     for row in tables["api_calls"]:
         if row["status"] == "response_only":

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.compare import analyzed, analyzed_packets, assert_calls, content, in_order, written
+from tests.pipeline.compare import analyzed_packets, assert_calls, content, decoded, in_order, written
 from tests.pipeline.running import run
 from tests.traffic import files, scenes
 from tests.traffic.links import LINKS, IpStyle
@@ -37,7 +37,7 @@ def test_every_format(form: str, tmp_path: Path) -> None:
     packets = scene.packets()
     path = tmp_path / form
     path.write_bytes(chosen.write(files.frames(packets), 1))
-    tables = analyzed(path)
+    tables = decoded(path)
     assert_calls(tables, scene.calls, packets, clock=chosen.clock, timed=chosen.timed)
     assert tables["captures"][0]["packets"] == len(packets)
     assert tables["captures"][0]["format"] == form.split("_", maxsplit=1)[0]
@@ -59,7 +59,7 @@ def test_every_link_type(link: str, form: str, tmp_path: Path) -> None:
         packets = scene.packets()
         path = tmp_path / f"{link}-{version}"
         path.write_bytes(chosen.write(files.frames(packets, LINKS[link]), LINKS[link].number))
-        tables = analyzed(path)
+        tables = decoded(path)
         assert_calls(tables, scene.calls, packets, clock=chosen.clock)
         assert tables["captures"][0]["tcp_packets"] == len(packets)
 
@@ -79,7 +79,7 @@ def test_every_ip_header(address: str, style: IpStyle, tmp_path: Path) -> None:
     scene = scenes.two_clients(address)
     packets = scene.packets()
     path = written(tmp_path / "capture.pcap", files.frames(packets, LINKS["ethernet"], style))
-    assert_calls(analyzed(path), scene.calls, packets)
+    assert_calls(decoded(path), scene.calls, packets)
 
 
 def test_ipv6_addresses_are_written_the_usual_way(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_compressed_captures_are_read_as_they_are(tmp_path: Path) -> None:
     members = tmp_path / "members.gz"
     members.write_bytes(gzip.compress(data[:999]) + gzip.compress(data[999:]))
     for path in (zipped, members):
-        assert content(analyzed(path)) == content(plain)
+        assert content(decoded(path)) == content(plain)
 
 
 def test_zstd_captures_are_read_as_they_are(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_zstd_captures_are_read_as_they_are(tmp_path: Path) -> None:
     packets = scenes.two_clients().packets()
     path = tmp_path / "capture.pcap.zst"
     path.write_bytes(pyarrow.compress(files.pcap(files.frames(packets)), codec="zstd", asbytes=True))
-    assert content(analyzed(path)) == content(analyzed_packets(tmp_path, packets))
+    assert content(decoded(path)) == content(analyzed_packets(tmp_path, packets))
 
 
 def test_a_connection_goes_on_in_the_next_file(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_connection_goes_on_in_the_next_file(tmp_path: Path) -> None:
         "last_frame",
         "close_frame",
     ]
-    assert content(analyzed(*parts), without=by_frame) == content(whole, without=by_frame)
+    assert content(decoded(*parts), without=by_frame) == content(whole, without=by_frame)
 
 
 def test_frames_are_counted_as_wireshark_counts_them(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_frames_are_counted_as_wireshark_counts_them(tmp_path: Path) -> None:
     path = tmp_path / "custom.pcapng"
     path.write_bytes(files.pcapng(files.frames(scene.packets()), custom=True))
     plain = analyzed_packets(tmp_path, scene.packets())
-    with_custom = analyzed(path)
+    with_custom = decoded(path)
     assert [row["request_frame"] for row in in_order(with_custom["api_calls"])] == [
         2 * row["request_frame"] for row in in_order(plain["api_calls"])
     ]
@@ -182,7 +182,7 @@ def test_truncated_file_gives_what_is_there(cut: int, tmp_path: Path) -> None:
     whole = packets[:-1] if cut <= last else None
     path = tmp_path / "cut.pcap"
     path.write_bytes(data[:-cut])
-    tables = analyzed(path)
+    tables = decoded(path)
     assert tables["captures"][0]["truncated"] is True
     if whole is not None:
         assert_calls(tables, scene.calls, whole)
@@ -196,7 +196,7 @@ def test_what_is_not_a_capture_is_refused_in_one_line(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_bytes(data)
         with pytest.raises(CaptureError) as raised:
-            analyzed(path)
+            decoded(path)
         assert str(path) in str(raised.value)
         assert "\n" not in str(raised.value)
 
@@ -212,4 +212,4 @@ def test_editcap_agrees_that_the_formats_are_the_same(tmp_path: Path) -> None:
         )
     except FileNotFoundError:
         pytest.skip("editcap is not installed")
-    assert content(analyzed(converted)) == content(analyzed(source))
+    assert content(decoded(converted)) == content(decoded(source))

@@ -15,7 +15,7 @@ import pytest
 from tests.broker import index
 from tests.broker.requestlog import Logged, read
 from tests.pipeline.clocks import identity
-from tests.pipeline.compare import Row, Tables, analyzed
+from tests.pipeline.compare import Row, Tables, decoded
 
 INCIDENTS = Path(__file__).parents[2] / "captures" / "incidents"
 NAMES = sorted(path.parent.name for path in INCIDENTS.glob("*/about.toml"))
@@ -67,7 +67,7 @@ SIDES = [(name, side) for name in NAMES for side in about(name)["files"]]
 
 @cache
 def tables(name: str, side: str) -> Tables:
-    return analyzed(INCIDENTS / name / about(name)["files"][side])
+    return decoded(INCIDENTS / name / about(name)["files"][side])
 
 
 @cache

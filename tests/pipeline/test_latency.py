@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.compare import analyzed
+from tests.pipeline.compare import decoded
 from tests.pipeline.test_recorded import CAPTURES, about
 from tests.traffic import groups, messages
 from tests.traffic.exchange import Exchange
@@ -32,7 +32,7 @@ DATA = {"orders": {0: batch([b"one", b"two"], base_offset=997)}}  # the end of t
 def exact(folder: Path, packets: list[Packet]) -> dict[str, list[Row]]:
     path = folder / "capture.pcap"
     path.write_bytes(pcap(frames(packets), nanoseconds=True))
-    return dict(analyzed(path))
+    return dict(decoded(path))
 
 
 def latencies(folder: Path, packets: list[Packet]) -> dict[int, Row]:
@@ -371,7 +371,7 @@ def assert_sums(tables: dict[str, list[Row]]) -> None:
 @pytest.mark.sample(12)
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in CAPTURES.glob("*/about.toml")))
 def test_parts_of_recorded_calls_add_up(name: str) -> None:
-    tables = dict(analyzed(CAPTURES / name / about(name)["file"]))
+    tables = dict(decoded(CAPTURES / name / about(name)["file"]))
     assert_sums(tables)
     timed = [row for row in tables["api_calls"] if row["latency_ns"] is not None]
     assert bool(tables["latencies"]) == bool(timed)  # none at all: the talk is encrypted
@@ -383,7 +383,7 @@ def test_parts_of_other_peoples_calls_add_up(shared: Path) -> None:
     assert len(files) >= 10
     rows = 0
     for path in sorted(files):
-        tables = dict(analyzed(path))
+        tables = dict(decoded(path))
         assert_sums(tables)
         rows += len(tables["latencies"])
     assert rows >= 100

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.compare import analyzed
+from tests.pipeline.compare import decoded
 
 
 @pytest.mark.live
@@ -25,7 +25,7 @@ def test_fresh_recording_holds_the_calls_the_broker_counted(name: str, tmp_path:
         pytest.skip(reason)
     path = tmp_path / "live.pcap"
     report, logged, ports, _ = record(TALKS[name], path)
-    tables = analyzed(path)
+    tables = decoded(path)
     assert Counter(row["api_name"] for row in tables["api_calls"]) == {
         API_NAMES[key]: count for key, count in logged.items()
     }

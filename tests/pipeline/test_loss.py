@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.compare import Row, analyzed, analyzed_packets, written
+from tests.pipeline.compare import Row, analyzed_packets, decoded, written
 from tests.pipeline.opened import wide
 from tests.pipeline.test_damage import long_scene
 from tests.traffic import damage, scenes
@@ -126,7 +126,7 @@ def test_headers_are_enough_for_calls_and_latencies(name: str, snaplen: int, tmp
     scene = SCENES[name]()
     packets = scene.packets()
     path = written(tmp_path / "cut.pcap", frames(packets, snaplen=snaplen))
-    rows = {(r["client_port"], r["correlation_id"]): r for r in analyzed(path)["api_calls"]}
+    rows = {(r["client_port"], r["correlation_id"]): r for r in decoded(path)["api_calls"]}
     true = {(t.call.client.port, t.call.exchange.correlation_id): t for t in truth(scene.calls, packets)}
     assert set(rows) <= set(true)
     for key, row in rows.items():

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.compare import analyzed
+from tests.pipeline.compare import decoded
 from tests.pipeline.test_latency import PARTS, exact, heartbeat, latencies
 from tests.traffic import messages
 from tests.traffic.files import Frame, frames, pcap
@@ -296,7 +296,7 @@ def test_an_answer_that_was_longer_on_its_way_says_so_by_its_stamp(
             heartbeat(number), at=at, answer_at=at + WAY + 3 * MS + (late_ms * MS if number == 10 else 0)
         )
     path = stamped(scene.packets(), tmp_path, per_second=per_second, late_ns=late_ms * MS)
-    rows = analyzed(path)["latencies"]
+    rows = decoded(path)["latencies"]
     assert {row["broker_ns"] for row in rows[:-1]} == {3 * MS}
     assert abs(rows[-1]["network_ns"] - WAY - told_ms * MS) <= 1 * MS
     assert abs(rows[-1]["broker_ns"] - (3 + late_ms - told_ms) * MS) <= 1 * MS
@@ -307,5 +307,5 @@ def test_one_stamp_that_is_wrong_makes_no_later_answer_late(tmp_path: Path) -> N
     for number in range(1, 11):
         at = number * 500 * MS
         script.call(heartbeat(number), at=at, answer_at=at + WAY + 3 * MS)
-    rows = analyzed(stamped(scene.packets(), tmp_path, wrong=4))["latencies"]
+    rows = decoded(stamped(scene.packets(), tmp_path, wrong=4))["latencies"]
     assert {(row["network_ns"], row["broker_ns"]) for row in rows} == {(WAY, 3 * MS)}

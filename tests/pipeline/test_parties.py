@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import kwsniff
-from tests.pipeline.compare import analyzed, analyzed_packets, capture_of, in_order
+from tests.pipeline.compare import analyzed_packets, capture_of, decoded, in_order
 from tests.traffic import groups, messages
 from tests.traffic.exchange import Exchange
 from tests.traffic.membership import join
@@ -83,7 +83,7 @@ def test_requests_in_flight_together_are_counted(tmp_path: Path) -> None:
 def test_a_broker_is_told_by_what_only_brokers_ask(tmp_path: Path) -> None:
     calls = [messages.api_versions(3, 1), allocate_producer_ids(2, 5), messages.api_versions(3, 3)]
     assert column(tmp_path, "caller", *calls) == [None, "broker", "broker"]
-    tables = analyzed(tmp_path / "capture.pcap")
+    tables = decoded(tmp_path / "capture.pcap")
     assert [row["caller"] for row in tables["connections"]] == ["broker"]
 
 
@@ -169,7 +169,7 @@ def test_topic_ids_get_names_from_any_answer_that_has_both(naming: Exchange, tmp
     assert ("orders", 7) in codes
     assert rows[2]["reason"] is None
     assert rows[2]["error_count"] == len(naming.facts.errors)
-    assert analyzed(tmp_path / "capture.pcap", output=tmp_path / "tables") == tables
+    assert decoded(tmp_path / "capture.pcap", output=tmp_path / "tables") == tables
 
 
 def test_a_member_is_the_one_that_the_answer_names_first(tmp_path: Path) -> None:

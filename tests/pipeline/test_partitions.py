@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.compare import analyzed, analyzed_packets
+from tests.pipeline.compare import analyzed_packets, decoded
 from tests.pipeline.test_recorded import CAPTURES, about
 from tests.traffic import groups, messages
 from tests.traffic.exchange import Exchange
@@ -167,7 +167,7 @@ def test_batches_say_what_their_headers_say(tmp_path: Path) -> None:
 @pytest.mark.sample(12)
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in CAPTURES.glob("*/about.toml")))
 def test_partitions_and_batches_add_up_to_their_calls(name: str) -> None:
-    tables = analyzed(CAPTURES / name / about(name)["file"])
+    tables = decoded(CAPTURES / name / about(name)["file"])
     calls = {row["call_id"]: row for row in tables["api_calls"]}
     sums: dict[str, Counter[int]] = {"bytes": Counter(), "records": Counter(), "batches": Counter()}
     for row in tables["partitions"]:
@@ -201,7 +201,7 @@ def test_topics_named_later_in_the_capture_have_their_names(tmp_path: Path) -> N
             ("Produce", None),
         ]
         assert all(row["topic_id"] for row in tables[name])
-    assert analyzed(tmp_path / "capture.pcap", output=tmp_path / "out") == tables
+    assert decoded(tmp_path / "capture.pcap", output=tmp_path / "out") == tables
 
 
 def column(folder: Path, name: str, call: Exchange) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.compare import analyzed, in_order
+from tests.pipeline.compare import decoded, in_order
 from tests.pipeline.witness import NEWEST, NO_ERRORS, pdus
 
 CAPTURES = Path(__file__).parents[2] / "captures"
@@ -24,7 +24,7 @@ def about(name: str) -> dict[str, Any]:
 
 
 def calls_of(name: str) -> list[dict[str, Any]]:
-    return in_order(analyzed(CAPTURES / name / about(name)["file"])["api_calls"])
+    return in_order(decoded(CAPTURES / name / about(name)["file"])["api_calls"])
 
 
 def test_every_folder_says_what_it_is() -> None:
@@ -44,7 +44,7 @@ def test_requests_are_those_the_brokers_logged(name: str) -> None:
 @pytest.mark.parametrize("name", WHOLE)
 def test_every_connection_is_kafka_on_the_brokers_ports(name: str) -> None:
     facts = about(name)
-    tables = analyzed(CAPTURES / name / facts["file"])
+    tables = decoded(CAPTURES / name / facts["file"])
     busy = [row for row in tables["connections"] if row["client_bytes"]]
     assert {row["protocol"] for row in busy} == {"kafka"}
     assert {row["broker_port"] for row in busy} <= set(facts["broker"]["ports"])
@@ -97,7 +97,7 @@ def test_kafka_python_falls_back_to_older_api_versions() -> None:
 
 
 def test_cut_messages_are_not_guessed_at() -> None:
-    rows = analyzed(CAPTURES / "large_messages" / "capture.pcap")["api_calls"]
+    rows = decoded(CAPTURES / "large_messages" / "capture.pcap")["api_calls"]
     known = set(about("large_messages")["requests"])
     assert {row["api_name"] for row in rows if row["api_name"]} <= known
     assert Counter(row["api_name"] for row in rows) == about("large_messages")["requests"]

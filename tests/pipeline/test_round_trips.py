@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import kwsniff
-from tests.pipeline.compare import analyzed
+from tests.pipeline.compare import decoded
 from tests.pipeline.places import CLOCKS
 from tests.pipeline.test_latency import exact, heartbeat
 from tests.pipeline.test_network import MS, WAY, far, payloads
@@ -85,7 +85,7 @@ def test_without_handshake_and_acknowledgements_it_is_unknown(tmp_path: Path) ->
     script.call(heartbeat(1), at=1000 * MS, answer_at=1000 * MS + WAY)
     packets = [packet for packet in scene.packets() if packet.payload]
     (tmp_path / "midway.pcap").write_bytes(pcap(frames(packets), 1, nanoseconds=True))
-    (row,) = analyzed(tmp_path / "midway.pcap")["latencies"]
+    (row,) = decoded(tmp_path / "midway.pcap")["latencies"]
     assert (row["broker_round_trip_ns"], row["broker_round_trip_error_ns"], row["network_ns"]) == (
         None,
         None,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kwsniff.cli.main import run
-from tests.pipeline.compare import analyzed, capture_of
+from tests.pipeline.compare import capture_of, decoded
 from tests.traffic import security
 from tests.traffic.exchange import Exchange
 from tests.traffic.groups import sasl_authenticate, sasl_handshake
@@ -180,7 +180,7 @@ def test_the_search_finds_what_it_looks_for() -> None:
 @pytest.mark.slow
 @pytest.mark.sample(1)
 def test_no_table_has_a_secret(capture: Path, tmp_path: Path) -> None:
-    tables = analyzed(capture, output=tmp_path / "out")
+    tables = decoded(capture, output=tmp_path / "out")
     for name, rows in tables.items():
         assert leaks("\n".join(map(repr, rows))) == [], name
     assert sum(map(len, tables.values())) > 10
@@ -224,7 +224,7 @@ def test_show_tells_them_when_it_is_told_to(tmp_path: Path, capsys: pytest.Captu
 def test_the_user_is_named(tmp_path: Path) -> None:
     scene = Scene()
     well_formed(scene)
-    rows = analyzed(capture_of(tmp_path / "capture.pcap", scene.packets()))["connections"]
+    rows = decoded(capture_of(tmp_path / "capture.pcap", scene.packets()))["connections"]
     rows.sort(key=lambda row: row["connection_id"])
     told: list[tuple[Any, Any]] = [(row["sasl_mechanism"], row["principal"]) for row in rows]
     assert told == [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.compare import analyzed
+from tests.pipeline.compare import decoded
 from tests.pipeline.witness import pdus
 
 
@@ -41,7 +41,7 @@ def test_the_list_and_the_files_agree(shared: Path) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_requests_by_api_and_version(name: str, shared: Path) -> None:
     port, counts, responses, clients = listed(shared)[name]
-    tables = analyzed(shared / "captures/kafka" / name)
+    tables = decoded(shared / "captures/kafka" / name)
     rows = [row for row in tables["api_calls"] if row["api_key"] is not None]
     assert Counter((row["api_key"], row["api_version"]) for row in rows) == counts
     assert sum(row["response_frame"] is not None for row in rows) == responses
@@ -58,5 +58,5 @@ def test_tshark_sees_the_same_frames(name: str, shared: Path) -> None:
         for pdu in pdus(path, [9092])
         if pdu["to_broker"]
     )
-    rows = analyzed(path)["api_calls"]
+    rows = decoded(path)["api_calls"]
     assert sorted((row["request_end_frame"], row["correlation_id"], row["api_key"]) for row in rows) == theirs

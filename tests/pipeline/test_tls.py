@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker.requestlog import read
-from tests.pipeline.compare import analyzed
+from tests.pipeline.compare import decoded
 from tests.pipeline.opened import BOTH, PLACES, TABLES, both, facts, timings, wide, written
 from tests.pipeline.running import analyzer
 from tests.sources.test_tls import secrets_block, with_secrets
@@ -126,7 +126,7 @@ def test_connections_without_their_keys_stay_as_they_are(
     path = written(
         tmp_path / "tls.pcap", keys.encrypt(plain, version, logged=lambda number: number == 1).packets()
     )
-    closed, opened = analyzed(path), analyzed(path, tls_keylog=keys.path)
+    closed, opened = decoded(path), decoded(path, tls_keylog=keys.path)
     assert [row["protocol"] for row in closed["connections"]] == ["tls", "tls"]
     assert [row["protocol"] for row in opened["connections"]] == ["tls", "kafka"]
     assert opened["connections"][0] == closed["connections"][0]
@@ -144,8 +144,8 @@ def test_a_port_that_is_kafkas_does_not_make_its_handshakes_kafka(tmp_path: Path
 def test_plain_connections_beside_are_untouched(tmp_path: Path, keys: tls.KeyLog) -> None:
     first = scenes.two_clients()
     packets = [*first.packets(), *keys.encrypt(scenes.two_clients("10.2.0."), TLS_1_3).packets()]
-    opened = analyzed(written(tmp_path / "both.pcap", packets), tls_keylog=keys.path)
-    clear = analyzed(written(tmp_path / "plain.pcap", first.packets()))
+    opened = decoded(written(tmp_path / "both.pcap", packets), tls_keylog=keys.path)
+    clear = decoded(written(tmp_path / "plain.pcap", first.packets()))
     beside = [row for row in opened["connections"] if row["broker_address"].startswith("10.1.0.")]
     assert len(beside) == 2
     assert facts(beside, {"capture"}) == facts(clear["connections"], {"capture"})
@@ -161,7 +161,7 @@ def test_ports_used_again_begin_anew(tmp_path: Path, keys: tls.KeyLog) -> None:
             script._sides[True].isn += number * 7_000_000
             script._sides[False].isn += number * 9_000_000
         rounds += keys.encrypt(scene, (TLS_1_3, TLS_1_2, TLS_1_3)[number]).packets()
-    opened = analyzed(written(tmp_path / "tls.pcap", rounds), tls_keylog=keys.path)
+    opened = decoded(written(tmp_path / "tls.pcap", rounds), tls_keylog=keys.path)
     assert len(opened["api_calls"]) == 30
     assert [row["protocol"] for row in opened["connections"]] == ["kafka"] * 6
     assert opened["anomalies"] == []
@@ -170,7 +170,7 @@ def test_ports_used_again_begin_anew(tmp_path: Path, keys: tls.KeyLog) -> None:
 @pytest.mark.parametrize("cut", [1, 2])
 def test_rotated_files_go_on_where_the_one_before_ended(tmp_path: Path, keys: tls.KeyLog, cut: int) -> None:
     packets = keys.encrypt(wide(), TLS_1_3).packets()
-    whole = analyzed(written(tmp_path / "whole.pcap", packets), tls_keylog=keys.path)
+    whole = decoded(written(tmp_path / "whole.pcap", packets), tls_keylog=keys.path)
     middle = len(packets) // 3
     parts = [
         written(
@@ -180,7 +180,7 @@ def test_rotated_files_go_on_where_the_one_before_ended(tmp_path: Path, keys: tl
     ]
     if cut == 2:  # another kind of file
         parts[1].write_bytes(files.pcapng(files.frames(packets[middle : 2 * middle])))
-    opened = analyzed(*parts, tls_keylog=keys.path)
+    opened = decoded(*parts, tls_keylog=keys.path)
     assert facts(opened["api_calls"]) == facts(whole["api_calls"])
     frames = [row["response_end_frame"] for row in opened["api_calls"]]
     assert max(frame for frame in frames if frame) <= middle + 2
@@ -193,7 +193,7 @@ def test_capture_files_of_every_kind(tmp_path: Path, keys: tls.KeyLog, form: str
     packets = keys.encrypt(scenes.two_clients(), TLS_1_2).packets()
     path = tmp_path / "tls"
     path.write_bytes(files.gzipped(files.FORMATS[form].write(files.frames(packets), 1)))
-    assert len(analyzed(path, tls_keylog=keys.path)["api_calls"]) == 10
+    assert len(decoded(path, tls_keylog=keys.path)["api_calls"]) == 10
 
 
 @BOTH
@@ -205,10 +205,10 @@ def test_secrets_inside_a_capture_are_used_without_being_asked(
     path = tmp_path / "tls.pcapng"
     plain = files.pcapng(files.frames(packets), big=order == ">")
     path.write_bytes(plain)
-    assert analyzed(path)["api_calls"] == []
+    assert decoded(path)["api_calls"] == []
     path.write_bytes(with_secrets(plain, keys.path.read_bytes(), order))
-    assert analyzed(path, tls_keylog=False)["api_calls"] == []
-    tables = analyzed(path)
+    assert decoded(path, tls_keylog=False)["api_calls"] == []
+    tables = decoded(path)
     assert len(tables["api_calls"]) == 10
     assert tables["captures"][0]["notes"] == []
 
@@ -225,7 +225,7 @@ def test_secrets_may_come_with_the_sessions_they_are_of(
     at = len(files.pcapng(files.frames(other)))
     path = tmp_path / "tls.pcapng"
     path.write_bytes(whole[:at] + secrets_block(keys.path.read_bytes()) + whole[at:])
-    tables = analyzed(path)
+    tables = decoded(path)
     assert at > 1_500_000
     assert len(tables["api_calls"]) == 11
     assert {row["protocol"] for row in tables["connections"]} == {"kafka"}
@@ -234,7 +234,7 @@ def test_secrets_may_come_with_the_sessions_they_are_of(
 def test_a_key_log_of_other_sessions_is_mentioned(tmp_path: Path, keys: tls.KeyLog) -> None:
     path = written(tmp_path / "tls.pcap", keys.encrypt(scenes.two_clients(), TLS_1_3).packets())
     keys.encrypt(scenes.two_clients(), TLS_1_3, logged=lambda number: False)
-    tables = analyzed(path, tls_keylog=keys.path.with_suffix(".other"))
+    tables = decoded(path, tls_keylog=keys.path.with_suffix(".other"))
     assert [row["protocol"] for row in tables["connections"]] == ["tls", "tls"]
     assert any("the key log decrypted no TLS connection" in note for note in tables["captures"][0]["notes"])
 
@@ -312,7 +312,7 @@ def test_recorded_clients_of_a_real_broker(name: str) -> None:
     if not (folder / "about.toml").is_file():
         pytest.skip(f"captures/{name} has not been recorded")
     about = tomllib.loads((folder / "about.toml").read_text("utf-8"))
-    tables = analyzed(folder / about["file"], tls_keylog=folder / about["keylog"])
+    tables = decoded(folder / about["file"], tls_keylog=folder / about["keylog"])
     assert Counter(row["api_name"] for row in tables["api_calls"]) == about["requests"]
     columns = ("broker_port", "client_port", "api_key", "api_version", "correlation_id", "error_code")
     logged = [tuple(getattr(row, column) for column in columns) for row in read(folder / about["witness"])]
@@ -330,7 +330,7 @@ def test_sasl_inside_tls_is_opened_by_the_brokers_secrets() -> None:
     """SASL_SSL: what the broker logs, and what it answers before it knows who asks, which it does not log."""
     folder = CAPTURES / "tls_sasl"
     about = tomllib.loads((folder / "about.toml").read_text("utf-8"))
-    tables = analyzed(folder / about["file"], tls_keylog=folder / about["keylog"])
+    tables = decoded(folder / about["file"], tls_keylog=folder / about["keylog"])
     columns = ("client_port", "api_key", "api_version", "correlation_id")
     mine = Counter(tuple(row[column] for column in columns) for row in tables["api_calls"])
     witness = read(folder / about["witness"])
@@ -365,7 +365,7 @@ def test_both_sides_of_a_recording_changed_their_keys() -> None:
 def test_every_suite_of_a_recording_is_opened() -> None:
     """Those that both ends had in common, a client for each, which is named after it."""
     folder = CAPTURES / "tls_suites"
-    tables = analyzed(folder / "capture.pcap", tls_keylog=folder / "keys.log")
+    tables = decoded(folder / "capture.pcap", tls_keylog=folder / "keys.log")
     chosen = {(row["client_id"], row["tls_version"], row["tls_cipher"]) for row in tables["connections"]}
     assert len(chosen) == 9
     for name, version, cipher in chosen:
@@ -390,7 +390,7 @@ def test_records_are_counted_with_and_without_keys(name: str, with_keys: bool) -
         source, target, clear, opaque = line.split("\t")
         types = [each for each in (clear + "," + opaque).split(",") if each == "23"]
         theirs[int(source if target == "9092" else target), target == "9092"] += len(types)
-    rows = analyzed(path, tls_keylog=CAPTURES / name / "keys.log" if with_keys else None)["connections"]
+    rows = decoded(path, tls_keylog=CAPTURES / name / "keys.log" if with_keys else None)["connections"]
     mine = {(row["client_port"], True): row["client_tls_records"] for row in rows}
     mine |= {(row["client_port"], False): row["broker_tls_records"] for row in rows}
     assert {key: number for key, number in mine.items() if number} == dict(+theirs)

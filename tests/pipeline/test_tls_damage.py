@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker.requestlog import read
-from tests.pipeline.compare import analyzed
+from tests.pipeline.compare import decoded
 from tests.pipeline.opened import BOTH, PLACES, facts, timings, wide, written
 from tests.pipeline.test_damage import long_scene
 from tests.pipeline.test_loss import outcome
@@ -55,8 +55,8 @@ def test_repeated_segments_change_nothing(
 ) -> None:
     plain = wide(5000)
     encrypted = keys.encrypt(plain, version)
-    clear = analyzed(written(tmp_path / "plain.pcap", plain.packets()))
-    opened = analyzed(
+    clear = decoded(written(tmp_path / "plain.pcap", plain.packets()))
+    opened = decoded(
         written(tmp_path / "tls.pcap", after_handshakes(encrypted.packets(), DAMAGE[name])),
         tls_keylog=keys.path,
     )
@@ -76,11 +76,11 @@ def test_segments_out_of_order_change_nothing(
 ) -> None:
     plain = wide(9000)
     packets = keys.encrypt(plain, version).packets()
-    clear = analyzed(written(tmp_path / "plain.pcap", plain.packets()))
+    clear = decoded(written(tmp_path / "plain.pcap", plain.packets()))
     shuffled = after_handshakes(packets, lambda some: damage.reorder(some, 4, seed))
     moved = sum(one.seq != other.seq for one, other in zip(packets, shuffled, strict=True))
     assert moved > 5
-    opened = analyzed(written(tmp_path / "tls.pcap", shuffled), tls_keylog=keys.path)
+    opened = decoded(written(tmp_path / "tls.pcap", shuffled), tls_keylog=keys.path)
     kept = ("client_port", "api_key", "correlation_id", "request_bytes", "response_bytes", "record_count")
     found = {tuple(row[name] for name in kept) for row in opened["api_calls"] if row["status"] == "answered"}
     assert found == {tuple(row[name] for name in kept) for row in clear["api_calls"]}
@@ -143,9 +143,9 @@ def test_a_handshake_may_lose_a_packet(
     """All calls are right all the same; but keys of TLS 1.2 need what the broker's hello says."""
     plain = long_scene(calls=20, mss=1448)
     packets = keys.encrypt(plain, version).packets()
-    clear = analyzed(written(tmp_path / "plain.pcap", plain.packets()))
+    clear = decoded(written(tmp_path / "plain.pcap", plain.packets()))
     hurt = damage.drop(packets, flights(packets)[lost])
-    opened = analyzed(written(tmp_path / "tls.pcap", hurt), tls_keylog=keys.path)
+    opened = decoded(written(tmp_path / "tls.pcap", hurt), tls_keylog=keys.path)
     order, loose = ("client_port", "correlation_id"), PLACES | {"call_id", "connection_id", "queued_behind"}
     mine, theirs = (
         sorted(facts(tables["api_calls"], loose), key=lambda row: [row[name] for name in order])
@@ -159,7 +159,7 @@ def test_a_handshake_may_lose_a_packet(
 def test_without_the_brokers_hello_tls_1_2_stays_closed(tmp_path: Path, keys: tls.KeyLog) -> None:
     packets = keys.encrypt(long_scene(calls=20, mss=1448), TLS_1_2).packets()
     hurt = damage.drop(packets, flights(packets)[1])
-    opened = analyzed(written(tmp_path / "tls.pcap", hurt), tls_keylog=keys.path)
+    opened = decoded(written(tmp_path / "tls.pcap", hurt), tls_keylog=keys.path)
     assert Counter(row["protocol"] for row in opened["connections"]) == {"tls": 1, "kafka": 2}
     assert {row["client_port"] for row in opened["api_calls"]} == {50_001, 50_002}
 
@@ -167,7 +167,7 @@ def test_without_the_brokers_hello_tls_1_2_stays_closed(tmp_path: Path, keys: tl
 def test_a_loss_costs_the_calls_whose_records_it_hit(tmp_path: Path, keys: tls.KeyLog) -> None:
     packets = keys.encrypt(wide(9000, calls=10), TLS_1_3).packets()
     data = [index for index, packet in enumerate(packets) if len(packet.payload) > 1000]
-    opened = analyzed(
+    opened = decoded(
         written(tmp_path / "tls.pcap", damage.drop(packets, {data[len(data) // 3]})), tls_keylog=keys.path
     )
     assert [row["status"] for row in opened["api_calls"]].count("answered") == 19
@@ -184,18 +184,18 @@ def test_what_takes_too_many_tries_is_given_up_and_named(
     first = next(i for i, packet in enumerate(packets) if packet.time_ns - packets[0].time_ns > 30_000_000)
     some = {i for i in range(first, first + 40) if packets[i].from_client and packets[i].connection == 0}
     path = written(tmp_path / "tls.pcap", damage.drop(packets, some))
-    opened = analyzed(path, tls_keylog=keys.path, limits={"tls_tries": 1})
+    opened = decoded(path, tls_keylog=keys.path, limits={"tls_tries": 1})
     told = [row for row in opened["anomalies"] if row["name"] == "not_decrypted"]
     assert [row["direction"] for row in told] == ["client"]
     lost = [row for row in opened["api_calls"] if row["status"] != "answered"]
     assert len(lost) > 5
     assert {row["reason"] for row in lost} <= {"not_decrypted", "segment_not_captured", "segment_lost"}
-    assert len(analyzed(path, tls_keylog=keys.path)["api_calls"]) > 10
+    assert len(decoded(path, tls_keylog=keys.path)["api_calls"]) > 10
 
 
 def test_every_payload_byte_is_accounted_for(tmp_path: Path, keys: tls.KeyLog) -> None:
     packets = damage.duplicate(keys.encrypt(wide(), TLS_1_3).packets(), lambda packet: packet.seq % 5 == 0)
-    (row,) = analyzed(written(tmp_path / "tls.pcap", packets), tls_keylog=keys.path)["captures"]
+    (row,) = decoded(written(tmp_path / "tls.pcap", packets), tls_keylog=keys.path)["captures"]
     bins = sum(
         value or 0 for name, value in row.items() if name.endswith("_bytes") and name != "tcp_payload_bytes"
     )
@@ -214,9 +214,9 @@ def test_connections_that_began_before_the_capture_are_found_by_trying(
         for packet in encrypted.packets()
         if packet.time_ns - encrypted.packets()[0].time_ns > 300_000_000
     ]
-    opened = analyzed(written(tmp_path / "tls.pcap", late), tls_keylog=keys.path)
+    opened = decoded(written(tmp_path / "tls.pcap", late), tls_keylog=keys.path)
     name = ("client_port", "api_key", "correlation_id", "status", "request_bytes", "response_bytes")
-    whole = analyzed(written(tmp_path / "plain.pcap", plain.packets()))
+    whole = decoded(written(tmp_path / "plain.pcap", plain.packets()))
     true = {tuple(row[column] for column in name) for row in whole["api_calls"]}
     found = {
         tuple(row[column] for column in name) for row in opened["api_calls"] if row["status"] == "answered"
@@ -236,7 +236,7 @@ def test_connections_that_began_before_the_capture_are_found_by_trying(
 
 def test_of_tls_1_2_nothing_is_found_without_the_handshake(tmp_path: Path, keys: tls.KeyLog) -> None:
     packets = keys.encrypt(long_scene(calls=20, mss=1448), TLS_1_2).packets()[40:]
-    opened = analyzed(written(tmp_path / "tls.pcap", packets), tls_keylog=keys.path)
+    opened = decoded(written(tmp_path / "tls.pcap", packets), tls_keylog=keys.path)
     assert opened["api_calls"] == []
     assert {row["protocol"] for row in opened["connections"]} == {"tls"}
 
@@ -260,11 +260,11 @@ def test_a_capture_may_begin_inside_a_handshake(
     folder = Path(__file__).parents[2] / "captures" / name
     data = (folder / "capture.pcap").read_bytes()
     logged = {(each.client_port, each.api_key, each.correlation_id) for each in read(folder / "witness.tsv")}
-    whole = analyzed(folder / "capture.pcap", tls_keylog=folder / "keys.log")["api_calls"]
+    whole = decoded(folder / "capture.pcap", tls_keylog=folder / "keys.log")["api_calls"]
     path = tmp_path / "late.pcap"
     for missing in packets:
         path.write_bytes(data[:24] + b"".join(records(data)[missing:]))
-        rows = analyzed(path, tls_keylog=folder / "keys.log")["api_calls"]
+        rows = decoded(path, tls_keylog=folder / "keys.log")["api_calls"]
         found = {
             (row["client_port"], row["api_key"], row["correlation_id"], row["status"])
             for row in rows

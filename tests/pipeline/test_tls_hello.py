@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.compare import analyzed, capture_of, written
+from tests.pipeline.compare import capture_of, decoded, written
 from tests.pipeline.running import analyzer, rows_of_bytes
 from tests.traffic import files, tls
 from tests.traffic.files import frames
@@ -78,7 +78,7 @@ def test_handshakes_are_those_tshark_reads(path: Path) -> None:
     theirs = by_tshark(path)
     if not theirs:
         pytest.skip("tshark sees no hello")
-    rows = analyzed(path, tls_keylog=False)["connections"]
+    rows = decoded(path, tls_keylog=False)["connections"]
     ours = {(row["client_port"], row["broker_port"]): row for row in rows if row["protocol"] == "tls"}
     assert set(theirs) <= set(ours)
     from kwsniff.core.tls.hello_texts import NAMES
@@ -94,7 +94,7 @@ def test_handshakes_are_those_tshark_reads(path: Path) -> None:
 def test_a_hello_over_many_segments(tmp_path: Path) -> None:
     for mss in (1, 7, 50, 1448):
         scene = greetings(mss, padding=3000 if mss > 7 else 0)
-        (row,) = analyzed(capture_of(tmp_path / "tls.pcap", scene.packets()))["connections"]
+        (row,) = decoded(capture_of(tmp_path / "tls.pcap", scene.packets()))["connections"]
         assert (row["protocol"], *shown([row])[0]) == ("tls", *SHOWN)
 
 
@@ -103,20 +103,20 @@ def test_segments_out_of_order_and_repeated(tmp_path: Path) -> None:
     first = next(index for index, packet in enumerate(packets) if packet.payload)
     packets[first], packets[first + 1] = packets[first + 1], packets[first]
     packets.insert(first + 2, packets[first])
-    assert shown(analyzed(capture_of(tmp_path / "tls.pcap", packets))["connections"]) == [SHOWN]
+    assert shown(decoded(capture_of(tmp_path / "tls.pcap", packets))["connections"]) == [SHOWN]
 
 
 @pytest.mark.parametrize("snaplen", range(54, 300, 7))
 def test_of_cut_packets_what_is_there(tmp_path: Path, snaplen: int) -> None:
     path = written(tmp_path / "tls.pcap", frames(greetings().packets(), snaplen=snaplen))
-    for row in analyzed(path)["connections"]:
+    for row in decoded(path)["connections"]:
         for value, true in zip(shown([row])[0], SHOWN, strict=True):
             assert value in (None, true)
 
 
 def test_begun_in_the_middle_nothing_is_said(tmp_path: Path) -> None:
     packets = greetings().packets()
-    (row,) = analyzed(capture_of(tmp_path / "late.pcap", packets[-4:]))["connections"]
+    (row,) = decoded(capture_of(tmp_path / "late.pcap", packets[-4:]))["connections"]
     assert (row["protocol"], *shown([row])[0]) == ("tls", None, None, None)
 
 
@@ -124,14 +124,14 @@ def test_without_a_tcp_handshake_who_greets_is_the_client(tmp_path: Path) -> Non
     packets = [packet for packet in greetings().packets() if not packet.flags & SYN]
     swapped = [packet for packet in packets if not packet.from_client or packet.offset or not packet.payload]
     for some in (packets, swapped):
-        (row,) = analyzed(capture_of(tmp_path / "tls.pcap", some))["connections"]
+        (row,) = decoded(capture_of(tmp_path / "tls.pcap", some))["connections"]
         assert (row["client_port"], row["broker_port"], row["role_source"]) == (50_000, 9092, "content")
         assert row["tls_version"] == "1.3"
 
 
 def test_a_port_that_is_kafkas_does_not_hide_tls(tmp_path: Path) -> None:
     path = capture_of(tmp_path / "tls.pcap", greetings().packets())
-    (row,) = analyzed(path, ports=[9092])["connections"]
+    (row,) = decoded(path, ports=[9092])["connections"]
     assert (row["protocol"], *shown([row])[0]) == ("tls", *SHOWN)
 
 
@@ -141,7 +141,7 @@ def test_a_lost_segment_costs_what_it_held(tmp_path: Path) -> None:
     rows = []
     for lost in client[:3]:
         kept: list[Packet] = [packet for index, packet in enumerate(packets) if index != lost]
-        rows += analyzed(capture_of(tmp_path / "tls.pcap", kept))["connections"]
+        rows += decoded(capture_of(tmp_path / "tls.pcap", kept))["connections"]
     assert {row["tls_version"] for row in rows} == {"1.3"}
     assert {row["tls_server_name"] for row in rows} <= {None, "kafka.example"}
 
@@ -149,7 +149,7 @@ def test_a_lost_segment_costs_what_it_held(tmp_path: Path) -> None:
 def test_kafka_has_no_tls(tmp_path: Path) -> None:
     from tests.traffic import scenes
 
-    rows = analyzed(capture_of(tmp_path / "plain.pcap", scenes.two_clients().packets()))["connections"]
+    rows = decoded(capture_of(tmp_path / "plain.pcap", scenes.two_clients().packets()))["connections"]
     assert shown(rows) == [(None, None, None)] * 2
 
 
@@ -181,9 +181,9 @@ def test_a_connection_that_decrypts_keeps_what_its_handshake_showed(tmp_path: Pa
     keys = tls.KeyLog(tmp_path)
     for version, text in zip(tls.VERSIONS, ("1.2", "1.3"), strict=True):
         path = capture_of(tmp_path / "tls.pcap", keys.encrypt(scenes.two_clients(), version).packets())
-        rows = analyzed(path, tls_keylog=keys.path)["connections"]
+        rows = decoded(path, tls_keylog=keys.path)["connections"]
         assert {(row["protocol"], row["tls_version"]) for row in rows} == {("kafka", text)}
-        assert shown(rows) == shown(analyzed(path)["connections"])
+        assert shown(rows) == shown(decoded(path)["connections"])
         assert None not in {row["tls_cipher"] for row in rows}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.compare import Row, analyzed
+from tests.pipeline.compare import Row, decoded
 from tests.pipeline.opened import PLACES, both, facts, timings, wide, written
 from tests.traffic import peers, scenes
 from tests.traffic.peers import CERTIFICATE_ASKED, KEY_UPDATE, RENEGOTIATE, Peers, Talk
@@ -168,7 +168,7 @@ def test_the_halves_of_a_renegotiation_may_be_recorded_the_wrong_way_round(tmp_p
     """The client's second flight before the broker's hello that it follows from."""
     pair, plain, encrypted = spoken(tmp_path, SHAPES["1.2_client_renegotiates"])
     packets = encrypted.packets()
-    clear = analyzed(written(tmp_path / "plain.pcap", plain.packets()))
+    clear = decoded(written(tmp_path / "plain.pcap", plain.packets()))
     start = packets[0].time_ns
     swapped = 0
     for index in range(len(packets) - 1):
@@ -178,5 +178,5 @@ def test_the_halves_of_a_renegotiation_may_be_recorded_the_wrong_way_round(tmp_p
             packets[index : index + 2] = other, one
             swapped += 1
     assert swapped >= 2
-    opened = analyzed(written(tmp_path / "tls.pcap", packets), tls_keylog=pair.path)
+    opened = decoded(written(tmp_path / "tls.pcap", packets), tls_keylog=pair.path)
     assert facts(opened["api_calls"]) == facts(clear["api_calls"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.compare import analyzed
+from tests.pipeline.compare import decoded
 from tests.pipeline.test_latency import talk
 from tests.traffic import groups
 from tests.traffic.files import frames, pcapng
@@ -32,7 +32,7 @@ def test_a_call_of_which_a_packet_has_no_time_has_no_latency(tmp_path: Path, unt
     blocks = [pcapng([row], simple=place == carrying[untimed])[len(head) :] for place, row in enumerate(rows)]
     path = tmp_path / "capture.pcapng"
     path.write_bytes(head + b"".join(blocks))
-    tables = analyzed(path)
+    tables = decoded(path)
     assert {row["correlation_id"]: row["status"] for row in tables["api_calls"]} == {
         1: "answered",
         2: "answered",
@@ -54,6 +54,6 @@ def test_nor_has_one_whose_answer_ends_in_such_a_packet_that_came_early(tmp_path
     head = pcapng([])
     path = tmp_path / "capture.pcapng"
     path.write_bytes(pcapng(rows) + pcapng([last], simple=True)[len(head) :] + pcapng([first])[len(head) :])
-    tables = analyzed(path)
+    tables = decoded(path)
     assert [row["status"] for row in tables["api_calls"]] == ["answered"]
     assert tables["latencies"] == []
