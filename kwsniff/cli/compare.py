@@ -6,7 +6,6 @@ from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from kwsniff.cli.compare_lines import SideAnswer, compare_lines, side_json
 from kwsniff.cli.inputs import HELP, add_input_options, add_page_options, open_inputs, page_file, width, wrap
 from kwsniff.cli.options.times import zone_of
 from kwsniff.errors import UsageError
@@ -16,6 +15,7 @@ from kwsniff.zones import Zone
 if TYPE_CHECKING:
     import duckdb
 
+    from kwsniff.cli.compare_lines import SideAnswer
     from kwsniff.cli.inputs import Opened
     from kwsniff.findings.call_groups import Side
     from kwsniff.findings.finding import Finding
@@ -73,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
         from kwsniff.sources.times import parse_moment
 
         parse_moment(args.at, "--at", zone_of(args))  # before captures are read
+    from kwsniff.cli.compare_lines import compare_lines, side_json
     from kwsniff.findings.compare import compare, place
 
     with ExitStack() as stack:
@@ -147,8 +148,10 @@ def _sides(
 
 def _answers(
     args: argparse.Namespace, inputs: Sequence["Opened"], counts: Sequence[int], moment: datetime | None
-) -> Iterator[SideAnswer]:
+) -> Iterator["SideAnswer"]:
     """GOOD and BAD: which calls they are, and what `kwsniff why` finds among them."""
+    from kwsniff.cli.compare_lines import SideAnswer
+
     names = [clean(name) for name in args.inputs]
     if args.slowest:
         for name, calls, which in zip(("GOOD", "BAD"), counts, ("the rest", "the slowest 5 %"), strict=True):

@@ -6,7 +6,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
@@ -68,6 +68,8 @@ def open_inputs(
     if folders and len(named) > 1:
         raise UsageError(f"{folders[0]} is a folder of tables; give one such folder, or captures")
     if folders:
+        if getattr(args, "keep", None) is not None:
+            raise UsageError(f"--keep: {folders[0]} is already a folder of tables; give captures")
         refuse_times(args, TABLES)
         with open_chosen(folders[0], where, every_view=every_view) as (database, files):
             yield Opened(database, files, "CAPTURE", shlex.quote(folders[0]), read=True)
@@ -78,8 +80,9 @@ def open_inputs(
 
     (since, until), limits = since_and_until(args), parse_limits(args.limit)
     most = Limits.with_changes(limits).memory + foreign_bytes()
+    keep: str | None = getattr(args, "keep", None)
     # On disk, because captures may be larger than memory.
-    with temporary_folder() as folder:
+    with temporary_folder() if keep is None else nullcontext(keep) as folder:
         with progress_bar(shown=sys.stderr.isatty()) as progress:
             summary = analyze(
                 inputs,
@@ -87,7 +90,7 @@ def open_inputs(
                 ports=parse_ports(args.port),
                 limits=limits,
                 tls_keylog=args.tls_keylog,
-                tables=READ,
+                tables=READ if keep is None else None,
                 since=since,
                 until=until,
                 progress=progress,
@@ -97,7 +100,7 @@ def open_inputs(
         how = {"memory": f"{memory_left(most) // 1_000_000}MB", "every_view": every_view}
         with open_chosen(folder, resolve_where(where, named), **how) as (database, files):
             words = shlex.join([*named, *asked_words(args)])
-            yield Opened(database, files, words, "DIR", read)
+            yield Opened(database, files, words, shlex.quote(keep or "DIR"), read)
 
 
 def refuse_tables(captures: Sequence[str]) -> None:

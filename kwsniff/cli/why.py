@@ -35,6 +35,7 @@ _EXAMPLES = """examples:
   kwsniff why capture.pcap --since -5m    its last five minutes
   kwsniff why capture.pcap --where "client_id = 'shop'"    as if there were no other calls
   kwsniff why capture.pcap --all          everything, with more proof than fits on a screen
+  kwsniff why capture.pcap --keep out/    the same, with tables for the commands that it prints
   kwsniff why capture.pcap --json         JSON for scripts
   kwsniff why capture.pcap --html why.html   an HTML page with charts, for any browser
 
@@ -55,6 +56,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_place_option(parser)
     parser.add_argument("--all", action="store_true", help="show everything, not only what fits the screen")
     parser.add_argument("--json", action="store_true", help="findings as JSON")
+    parser.add_argument(
+        "--keep", metavar="DIR", help="keep the tables of the captures there, for the commands that it prints"
+    )
     add_page_options(parser, "the findings, their calls and charts")
     add_input_options(parser)
     add_layouts_option(parser)
@@ -67,8 +71,10 @@ def run(args: argparse.Namespace) -> int:
     from kwsniff.findings.context import QUERIES
     from kwsniff.findings.evaluate import evaluate, prepare_views
     from kwsniff.findings.prefilter.figures import figures_of
+    from kwsniff.sources.paths import local_path
 
     inputs = with_placed(args.inputs, parse_places(args.place), verb="why", argument="INPUT")
+    args.keep = args.keep and local_path(args.keep)
     # Checked before the capture is read: a bad name must not cost an hour of work.
     with (
         page_file(args) as file,

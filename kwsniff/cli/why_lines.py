@@ -175,7 +175,7 @@ def _folder(findings: Sequence["Finding"], captures: str | None) -> list[str]:
         return []
     return [
         "",
-        f"Commands above read tables from DIR. Write them first: kwsniff analyze {clean(captures)} -o DIR",
+        f"Commands above read tables from DIR. To write them: kwsniff why {clean(captures)} --keep DIR",
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -147,3 +148,30 @@ def test_it_fits_a_screen_whatever_names_are_long(name: str, tmp_path: Path) -> 
     sentence, _, commands = _why(tmp_path, "--all").stdout.partition("  See: ")
     assert name.strip() in " ".join(sentence.split())
     assert name.strip() in commands.splitlines()[0]
+
+
+def test_tables_that_are_kept_are_those_of_analyze_and_the_printed_command_runs(tmp_path: Path) -> None:
+    kept = tmp_path / "kept tables"
+    done = _why(STALLED, "--keep", kept)
+    assert done.returncode == 1
+    assert " DIR" not in done.stdout
+    (command,) = (line for line in done.stdout.splitlines() if line.startswith("  See: "))
+    words = shlex.split(command.removeprefix("  See: "))
+    assert words[:3] == ["kwsniff", "sql", str(kept)]
+    out = io.StringIO()
+    with redirect_stdout(out):
+        assert run([*words[1:], "--format", "jsonl"]) == 0
+    waited = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert len(waited) == 13
+    kwsniff.analyze(STALLED, output=tmp_path / "analyzed")
+    names = {path.name for path in kept.glob("*.parquet")}
+    assert names == {path.name for path in (tmp_path / "analyzed").glob("*.parquet")}
+    assert _why(kept).stdout.partition("\n")[0] == done.stdout.partition("\n")[0]
+
+
+def test_a_folder_of_tables_is_not_kept_again(tmp_path: Path) -> None:
+    kwsniff.analyze(HEALTHY, output=tmp_path / "out")
+    done = _why(tmp_path / "out", "--keep", tmp_path / "again")
+    assert done.returncode == 2
+    assert "--keep" in done.stderr
+    assert not (tmp_path / "again").exists()
