@@ -11,6 +11,7 @@ from kwsniff.anonymize.capture import End, Place, RewrittenPackets, Streams, cop
 from kwsniff.anonymize.messages import Messages
 from kwsniff.anonymize.names import Names
 from kwsniff.anonymize.packets import Packets
+from kwsniff.anonymize.unread import Unread
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.limits import Limits
 from kwsniff.sources.slices import Wanted, copy_packets
@@ -59,13 +60,17 @@ def anonymize(
                     copy_packets(name, each, out, since=times.since, until=times.until)
             done.packets, done.blank_packets = out.packets, out.blanked
             with closing(Streams(packets, place / "payload", place / "rows", out.streams)) as streams:
-                _write_messages(reader, Messages(names, load_catalog(), limits), streams, done)
+                _write_messages(reader, names, limits, streams, done)
                 streams.sign()
             copy_out(packets, file)
     return done
 
 
-def _write_messages(reader: CallReader, messages: Messages, streams: Streams, done: Anonymized) -> None:
+def _write_messages(
+    reader: CallReader, names: Names, limits: Limits, streams: Streams, done: Anonymized
+) -> None:
+    catalog = load_catalog()
+    messages, unread = Messages(names, catalog, limits), Unread(streams, names, catalog, limits)
     for call in reader.calls():
         for packet, new in messages.replace(call):
             prefix = (packet["length"] - _PREFIX_BYTES & 0xFFFFFFFF).to_bytes(_PREFIX_BYTES, "big")
@@ -77,7 +82,11 @@ def _write_messages(reader: CallReader, messages: Messages, streams: Streams, do
             )  # fmt: skip
             found = streams.write(place, prefix + packet["data"], prefix + new)
             done.messages += 1
-            done.blank_messages += not found
+            done.blank_messages += found is None
+            if found is not None:
+                stream, begin = found
+                unread.note(stream, begin, begin + packet["length"], asks=not packet["direction"])
+    unread.write((number, ends) for ends, number in streams.numbers.items())
     done.blank_messages += messages.blanked
     done.undecodable_batches = messages.records.undecodable
 

@@ -110,7 +110,7 @@ class Streams:
     ) -> None:
         self._packets = packets
         self._payload = payload.open("rb")
-        self._numbers = numbers
+        self.numbers = numbers
         self.rows = np.fromfile(rows, _ROW)
         self._by_frame = self.rows["capture"] << 40 | self.rows["frame"]
         self._arrange()
@@ -135,17 +135,45 @@ class Streams:
         self.positions = positions
         self._order = np.lexsort((positions, rows["stream"]))
         self._sorted = positions[self._order]
-        self._begins = np.searchsorted(rows["stream"][self._order], np.arange(len(self._numbers) + 1))
+        self._begins = np.searchsorted(rows["stream"][self._order], np.arange(len(self.numbers) + 1))
         self._largest = int(rows["size"].max()) if len(rows) else 0
 
-    def write(self, place: Place, old: bytes, new: bytes) -> bool:
-        """Writes a message's bytes. Returns whether its place was found."""
-        stream = self._numbers.get((place.source, place.target))
+    def write(self, place: Place, old: bytes, new: bytes) -> tuple[int, int] | None:
+        """Writes a message's bytes. Returns its stream and its position there, None if it was not found."""
+        stream = self.numbers.get((place.source, place.target))
         position = None if stream is None else self._locate(stream, place, old)
         if stream is None or position is None:
-            return False
+            return None
         self.write_at(stream, position, old, new)
-        return True
+        return stream, position
+
+    def start(self, stream: int) -> int | None:
+        """The position of a stream's first byte that was captured, None if there are none."""
+        rows = self._order[int(self._begins[stream]) : int(self._begins[stream + 1])]
+        with_bytes = rows[self.rows["size"][rows] > 0]
+        return int(self.positions[with_bytes[0]]) if len(with_bytes) else None
+
+    def gather(self, stream: int, position: int, size: int) -> bytes:
+        """The bytes of a stream from a position on, up to `size` and the first missing one."""
+        out = bytearray()
+        for row in self._rows_of(stream, position, size):
+            begin, at = int(self.positions[row]), position + len(out)
+            if begin > at:
+                break
+            out += self._read(row)[at - begin : at - begin + size - len(out)]
+            if len(out) == size:
+                break
+        return bytes(out)
+
+    def _rows_of(self, stream: int, position: int, size: int) -> list[int]:
+        """Rows that may have some of these bytes, by position."""
+        low, high = int(self._begins[stream]), int(self._begins[stream + 1])
+        within = self._sorted[low:high]
+        first = low + int(np.searchsorted(within, position - self._largest))
+        last = low + int(np.searchsorted(within, position + size))
+        rows = self._order[first:last]
+        found: list[int] = rows[self.positions[rows] + self.rows["size"][rows] > position].tolist()
+        return found
 
     def _locate(self, stream: int, place: Place, old: bytes) -> int | None:
         of, offset, number = (
@@ -173,11 +201,7 @@ class Streams:
 
     def write_at(self, stream: int, position: int, old: bytes, new: bytes) -> None:
         """Writes to all packets with these bytes of a stream, as far as they are the same."""
-        low, high = int(self._begins[stream]), int(self._begins[stream + 1])
-        within = self._sorted[low:high]
-        first = low + int(np.searchsorted(within, position - self._largest))
-        last = low + int(np.searchsorted(within, position + len(old)))
-        for row in self._order[first:last]:
+        for row in self._rows_of(stream, position, len(old)):
             begin, size = int(self.positions[row]), int(self.rows["size"][row])
             start, end = max(position, begin), min(position + len(old), begin + size)
             if start >= end:

@@ -100,7 +100,8 @@ class Names:
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
-            return bytes(len(data))
+            kept = _gss_mechanism(data)
+            return data[:kept] + bytes(len(data) - kept)
         if any(ord(character) < 32 and character not in "\0\x01\t\n\r" for character in text):
             return bytes(len(data))
         parts, at = [], 0
@@ -182,6 +183,16 @@ _FLATTENED: Final = bytes(
     for byte in range(256)
 )  # fmt: skip
 _SIZES: Final = {0x30: 10, 0x61: 26, 0x41: 26}
+
+
+def _gss_mechanism(data: bytes) -> int:
+    """How many bytes of a GSS-API token say which mechanism it is of (RFC 2743 3.1)."""
+    if len(data) < 4 or data[0] != 0x60:
+        return 0
+    at = 2 + (data[1] & 0x7F if data[1] & 0x80 else 0)
+    if data[at : at + 1] != b"\x06" or at + 1 >= len(data) or data[at + 1] > 16:
+        return 0
+    return min(at + 2 + data[at + 1], len(data))
 
 
 def _is_text(data: bytes) -> bool:

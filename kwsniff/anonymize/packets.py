@@ -303,7 +303,7 @@ def checksum(data: bytes | bytearray) -> int:
     """The Internet checksum (RFC 1071)."""
     if len(data) % 2:
         data = data + b"\0"
-    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    total: int = sum(struct.unpack(f">{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total ^ 0xFFFF

@@ -124,12 +124,12 @@ class Records:
                 break
         if plain and packed is None:
             self.undecodable += 1
-        new = bytearray(old)
+        whole = bytearray(old)
         key = nodes.get(_KEY)
         if key is not None and isinstance(key.value, bytes):
-            new[key.start : key.end] = self._names.value(key.value)
-        new[value.start : value.end] = packed or bytes(value.end - value.start)
-        return _sign(entry, bytes(new)), left - len(plain)
+            whole[key.start : key.end] = self._names.value(key.value)
+        whole[value.start : value.end] = packed or bytes(value.end - value.start)
+        return _sign(entry, bytes(whole)), left - len(plain)
 
     def _set(self, data: bytes, *, detail: Detail) -> bytes:
         """Messages inside a compressed one; those may not be compressed again."""

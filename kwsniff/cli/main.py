@@ -19,8 +19,8 @@ from kwsniff.memory import collect_rarely, is_refused_memory, spare_addresses
 from kwsniff.texts import suggest
 
 VERBS = (
-    "analyze", "pipeline", "show", "slice", "why", "upgrade", "compare", "verify", "sql", "live", "decode",
-    "explain",
+    "analyze", "pipeline", "show", "slice", "anonymize", "why", "upgrade", "compare", "verify", "sql", "live",
+    "decode", "explain",
 )  # fmt: skip
 """Modules of this package, each with add_parser(subparsers) and run(args) -> exit status; run() imports."""
 
