@@ -122,7 +122,7 @@ class Addresses:
 def _as(new: str, old: str) -> str:
     """A group of an IPv6 text with the zeros and the case of the old one."""
     text = new.zfill(len(old))
-    return text.upper() if old.upper() == old else text
+    return text.upper() if old.isupper() else text
 
 
 def _is_v4(text: str) -> bool:

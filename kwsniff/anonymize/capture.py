@@ -70,7 +70,7 @@ class RewrittenPackets(SliceWriter):
 
     def interface(self, body: bytes) -> int:
         """The number of an interface; of its options only those that say how packets are read are kept."""
-        number = super().interface(body[:8] + _chosen(body[8:], (_RESOLUTION, _OFFSET, _FRAME_CHECK)))
+        number = super().interface(body[:8] + _choose(body[8:], (_RESOLUTION, _OFFSET, _FRAME_CHECK)))
         if number == len(self._links):
             self._links.append(struct.unpack_from("<H", body)[0])
         return number
@@ -81,7 +81,7 @@ class RewrittenPackets(SliceWriter):
     def packet(self, interface: int, ticks: int, data: bytes, length: int, options: bytes) -> None:
         """Writes a packet without names."""
         new, segment = self._packets.rewrite(self._links[interface], data)
-        kept = _chosen(options, (_FLAGS, _DROPPED))
+        kept = _choose(options, (_FLAGS, _DROPPED))
         begin = self._out.tell()
         super().packet(interface, ticks, bytes(new), length, kept[:-4] if kept else b"")
         if segment is None:
@@ -244,7 +244,7 @@ def _find(data: bytes, old: bytes) -> int:
     return -1
 
 
-def _chosen(options: bytes, codes: Sequence[int]) -> bytes:
+def _choose(options: bytes, codes: Sequence[int]) -> bytes:
     """Some of a block's options, with the end-of-options marker."""
     out, at = b"", 0
     while at + 4 <= len(options):

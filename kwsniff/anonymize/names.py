@@ -108,8 +108,7 @@ class Names:
         for found in _ATTRIBUTE.finditer(text):
             parts += [self._attribute(text[at : found.start()]), found[0]]
             at = found.end()
-        new = "".join([*parts, self._attribute(text[at:])])
-        return new.encode("utf-8") if len(new.encode("utf-8")) == len(data) else bytes(len(data))
+        return "".join([*parts, self._attribute(text[at:])]).encode("utf-8", "surrogateescape")
 
     def _attribute(self, text: str) -> str:
         new = self.text(text)
@@ -140,7 +139,7 @@ class Names:
     def _mark(self, data: bytes) -> bytes:
         return blake2b(b"value" + data, digest_size=_MARK_BYTES, key=self.key).digest()
 
-    def mapped(self) -> Mapping[str, str]:
+    def list_replacements(self) -> Mapping[str, str]:
         """Names and addresses that were replaced, sorted, with their replacements."""
         addresses = {str(ip_address(old)): str(ip_address(new)) for old, new in self.addresses.seen.items()}
         return dict(sorted({**addresses, **self.seen}.items()))

@@ -151,7 +151,7 @@ class _Walk:
         struct.pack_into(">H", self.out, at + 10, checksum(self.out[at : at + header]))
         fragment = self.number(at + 6)
         name = packet[at + 4 : at + 6] + packet[at + 9 : at + 10] + packet[at + 12 : at + 20]
-        source, target = _mapped(packet[at + 12 : at + 16]), _mapped(packet[at + 16 : at + 20])
+        source, target = _map_ipv4(packet[at + 12 : at + 16]), _map_ipv4(packet[at + 16 : at + 20])
         offset, more = (fragment & 0x1FFF) * 8, bool(fragment & 0x2000)
         carried = _Carried(at, at + header, end, source, target, quoted, offset, more, name)
         self.body(packet[at + 9], carried)
@@ -345,5 +345,5 @@ def _padding(size: int) -> bytes:
     return out
 
 
-def _mapped(address: bytes) -> bytes:
+def _map_ipv4(address: bytes) -> bytes:
     return bytes(10) + b"\xff\xff" + address

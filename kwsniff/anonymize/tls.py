@@ -13,7 +13,7 @@ from kwsniff.anonymize.names import Names
 
 HEADER: Final = 5
 MOST_RECORD: Final = (1 << 14) + 2048
-_CHANGE_CIPHER, ALERT, HANDSHAKE, _DATA, _HEARTBEAT = 20, 21, 22, 23, 24
+_CHANGE_CIPHER, ALERT, HANDSHAKE, _DATA, _LAST_TYPE = 20, 21, 22, 23, 24
 _CLIENT_HELLO, _SERVER_HELLO, _CERTIFICATE = 1, 2, 11
 _SERVER_NAME: Final = 0
 _KEPT_EXTENSIONS: Final = (10, 11, 13, 22, 23, 28, 43, 45)
@@ -24,7 +24,7 @@ def is_record(data: bytes) -> bool:
     """Whether bytes can begin a record."""
     return (
         len(data) >= HEADER
-        and _CHANGE_CIPHER <= data[0] <= _HEARTBEAT
+        and _CHANGE_CIPHER <= data[0] <= _LAST_TYPE
         and data[1] == 3
         and data[2] <= 4
         and int.from_bytes(data[3:5], "big") <= MOST_RECORD

@@ -109,5 +109,5 @@ def _anonymize(args: argparse.Namespace, names: "Names", file: IO[bytes]) -> "An
         print_message(f"note: {note}")
     if not say_there(reader.packets, reader.ports, missed=times.missed):
         return Anonymized()
-    say_anonymized(done)
+    say_anonymized(args, done)
     return done

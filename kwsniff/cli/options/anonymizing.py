@@ -43,8 +43,6 @@ def read_key(args: argparse.Namespace) -> "Names":
     if args.map:
         refuse_loss(args.map, (".tsv",), read=args.captures, force=args.force)
     secret = _read_secret(args.key) if args.key else secrets.token_bytes(KEY_BYTES)
-    if not args.key:
-        print_message("note: a random key; with --key FILE further captures get the same names")
     return Names(blake2b(secret, digest_size=KEY_BYTES).digest(), load_catalog().names)
 
 
@@ -74,7 +72,7 @@ def write_map(args: argparse.Namespace, names: "Names") -> None:
             os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
         ) as file:
             file.write("name\treplacement\n")
-            for name, new in names.mapped().items():
+            for name, new in names.list_replacements().items():
                 file.write(f"{_escape(name)}\t{_escape(new)}\n")
         hidden.replace(path)
     except OSError as error:
@@ -89,8 +87,10 @@ def _escape(name: str) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in name)
 
 
-def say_anonymized(done: "Anonymized") -> None:
-    """Notes on what is blank."""
+def say_anonymized(args: argparse.Namespace, done: "Anonymized") -> None:
+    """Notes on the key, and on what is blank."""
+    if not args.key:
+        print_message("note: a random key; with --key FILE further captures get the same names")
     if done.blank_packets:
         print_message(f"note: {plural(done.blank_packets, 'packet')} without TCP: only headers are kept")
     if done.blank_messages:
