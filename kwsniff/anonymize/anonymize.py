@@ -14,6 +14,7 @@ from kwsniff.anonymize.packets import Packets
 from kwsniff.anonymize.unread import Unread
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.limits import Limits
+from kwsniff.sources.files import CaptureFile
 from kwsniff.sources.slices import Wanted, copy_packets
 from kwsniff.sources.times import TimeRange
 from kwsniff.temporary import temporary_folder
@@ -51,13 +52,17 @@ def anonymize(
     Raises CaptureError for files that are not captures, OutputError if temporary files cannot be written.
     """
     done = Anonymized()
+    if times:
+        with CaptureFile(reader.captures[0]) as first:
+            times.resolve(reader.captures, first)
     with temporary_folder() as folder:
         place = Path(folder)
         with (place / "packets").open("w+b") as packets:
             with (place / "payload").open("wb") as payload, (place / "rows").open("wb") as rows:
                 out = RewrittenPackets(packets, Packets(names.addresses), payload, rows)
                 for out.capture, (name, each) in enumerate(zip(reader.captures, wanted, strict=True)):
-                    copy_packets(name, each, out, since=times.since, until=times.until)
+                    if not each.is_empty:
+                        copy_packets(name, each, out, since=times.since, until=times.until)
             done.packets, done.blank_packets = out.packets, out.blanked
             with closing(Streams(packets, place / "payload", place / "rows", out.streams)) as streams:
                 _write_messages(reader, names, limits, streams, done)

@@ -111,7 +111,7 @@ class Streams:
         self._packets = packets
         self._payload = payload.open("rb")
         self.numbers = numbers
-        self.rows = np.fromfile(rows, _ROW)
+        self.rows = np.memmap(rows, _ROW, "r") if rows.stat().st_size else np.empty(0, _ROW)
         self._by_frame = self.rows["capture"] << 40 | self.rows["frame"]
         self._arrange()
         self._bases: OrderedDict[tuple[int, int], int] = OrderedDict()

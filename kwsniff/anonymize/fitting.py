@@ -32,6 +32,8 @@ _STORED: Final = 0x8000_0000
 _SINGLE: Final = 0x20
 _ZSTD_LEVELS: Final = (3, 9, 19, 1)
 _TRIES: Final = 64
+_LARGE: Final = 1 << 20
+"""Content that takes too long to be compressed again and again."""
 _NO_BLOCK: Final = bytes(3)
 """A raw block of zstd without bytes, and not the last one."""
 
@@ -125,7 +127,8 @@ def _with_literals(most: int, size: int, make: Callable[[int], bytes]) -> bytes:
         else:
             high = middle - 1
     best = make(low)
-    for stored in range(low + 1, min(low + _TRIES, most) + 1):
+    tries = _TRIES if most <= _LARGE else 0
+    for stored in range(low + 1, min(low + tries, most) + 1):
         if len(best) == size:
             break
         other = make(stored)

@@ -196,10 +196,9 @@ def _gss_mechanism(data: bytes) -> int:
 
 def _is_text(data: bytes) -> bool:
     try:
-        text = data.decode("utf-8")
+        return data.translate(None, b"\t\n\r").decode("utf-8").isprintable()
     except UnicodeDecodeError:
         return False
-    return all(character.isprintable() or character in "\t\n\r" for character in text)
 
 
 def _without_odd(text: str) -> str:

@@ -37,6 +37,7 @@ class Records:
     def __init__(self, names: Names, catalog: Catalog, limits: Limits) -> None:
         self._names = names
         self._most_bytes = limits.decompressed_bytes
+        self._most_records = limits.shown_records
         programs = [
             catalog.schema(name, version) for name, version in (("Message", 0), ("Message", 1), ("Record", 2))
         ]
@@ -73,8 +74,10 @@ class Records:
         if not codec:
             return _sign(entry, head + self._list(packed, entry.record_count, is_control)), left
         try:
-            plain = decompress(codec, packed, limit=left)
+            plain = decompress(codec, packed, limit=left) if entry.record_count <= self._most_records else b""
         except CodecError:
+            plain = b""
+        if not plain:
             self.undecodable += 1
             return _sign(entry, head + bytes(len(packed))), left
         for detail in Detail:

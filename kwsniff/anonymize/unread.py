@@ -25,6 +25,7 @@ _PREFIX: Final = 4
 _REQUEST_HEAD, _RESPONSE_HEAD = 12, 8
 _FIRST_BYTES: Final = 64
 _PROXY_LINE: Final = b"PROXY "
+_PROXY_WORDS: Final = (b"PROXY", b"TCP4", b"TCP6", b"UNKNOWN")
 _PROXY_BINARY: Final = b"\r\n\r\n\0\r\nQUIT\n"
 _MOST_LINE: Final = 107
 _MOST_FRAMES: Final = 100_000
@@ -80,7 +81,7 @@ class Unread:
         if data.startswith(_PROXY_LINE):
             line, found, _ = self._streams.gather(stream, start, _MOST_LINE).partition(b"\r\n")
             if found:
-                other = self._names.addresses.text(line.decode("latin-1")).encode("latin-1")
+                other = b" ".join(self._proxy_word(word) for word in line.split(b" "))
                 self._streams.write_at(stream, start, line + found, other + found)
                 return start + len(line) + 2
         if data.startswith(_PROXY_BINARY) and len(data) >= 16:
@@ -97,6 +98,10 @@ class Unread:
         if any(new):
             self._streams.write_at(stream, start, data, bytes(new))
         return start
+
+    def _proxy_word(self, word: bytes) -> bytes:
+        """A word of version 1: ports and families stay."""
+        return word if word in _PROXY_WORDS or word.isdigit() else self._names.name(word)
 
     def _proxy_header(self, stream: int, start: int) -> int:
         head = self._streams.gather(stream, start, 16)

@@ -65,6 +65,40 @@ def test_nothing_in_the_time_range_writes_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_part_by_time_has_its_packets_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    part = ["--since", "+1s", "--until", "+2s"]
+    anonymized(tmp_path, *part, "--json")
+    packets = json.loads(capsys.readouterr().out)["packets"]
+    assert run(["slice", str(FIRST_STEPS), *part, "-o", str(tmp_path / "part.pcapng"), "--json"]) == 0
+    assert 0 < packets == json.loads(capsys.readouterr().out)["packets"] < 146
+
+
+def test_slice_anonymizes_what_it_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    key, names = str(tmp_path / "site.key"), tmp_path / "names.tsv"
+    filters = ["slice", str(FIRST_STEPS), "--error", "any", "--context", "all", "--json"]
+    assert run([*filters, "-o", str(tmp_path / "some.pcapng")]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    public = tmp_path / "public.pcapng"
+    assert run([*filters, "-o", str(public), "--anonymize", "--key", key, "--map", str(names)]) == 0
+    sliced = json.loads(capsys.readouterr().out)
+    assert (sliced["packets"], sliced["calls"]) == (plain["packets"], plain["calls"])
+    renamed = read_map(names)
+    data = public.read_bytes()
+    assert b"ordres" in (tmp_path / "some.pcapng").read_bytes()
+    assert b"ordres" not in data
+    assert renamed["ordres"].encode() in data
+    # The whole capture by the same key has the same names.
+    anonymized(tmp_path, "--key", key, "--map", str(names), name="whole.pcapng")
+    assert renamed.items() <= read_map(names).items()
+
+
+@pytest.mark.parametrize("words", [["--anonymize", "--secrets"], ["--key", "k"], ["--map", "m.tsv"]])
+def test_slice_refuses_options_that_need_or_exclude_each_other(words: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "some.pcapng"
+    assert run(["slice", str(FIRST_STEPS), "--error", "any", "-o", str(out), *words]) == 2
+    assert not out.exists()
+
+
 @pytest.mark.parametrize("text", ["", "short"])
 def test_a_key_that_can_be_guessed_is_refused(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -33,6 +33,14 @@ def add_anonymizing_options(parser: argparse._ActionsContainer) -> None:
     )
 
 
+def check_anonymizing(args: argparse.Namespace) -> None:
+    """Raises UsageError for options that need or exclude --anonymize."""
+    if args.anonymize and args.secrets:
+        raise UsageError("--anonymize conflicts with --secrets, which opens what names are in")
+    if not args.anonymize and (args.key or args.map):
+        raise UsageError("--key and --map need --anonymize")
+
+
 def read_key(args: argparse.Namespace) -> "Names":
     """The names by the key. Raises UsageError for a key that cannot be read or created."""
     from hashlib import blake2b
