@@ -13,7 +13,7 @@ import os
 import shutil
 import struct
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
@@ -31,6 +31,7 @@ _ROW: Final = np.dtype(
     )]
 )  # fmt: skip
 _MOST_BASES: Final = 65_536
+_LEAST_FOUND: Final = 8
 _MOST_TRIED: Final = 64
 _RESOLUTION, _OFFSET, _FRAME_CHECK = 9, 14, 13
 _FLAGS, _DROPPED = 2, 4
@@ -176,28 +177,37 @@ class Streams:
         return found
 
     def _locate(self, stream: int, place: Place, old: bytes) -> int | None:
-        of, offset, number = (
-            (place.connection, place.direction),
-            place.offset,
-            place.capture << 40 | place.frame,
-        )
-        first, end = np.searchsorted(self._by_frame, (number, number + 1))
-        rows = [row for row in range(int(first), int(end)) if self.rows["stream"][row] == stream]
+        of = place.connection, place.direction
         base = self._bases.get(of)
-        for row in rows:
-            data, begin = self._read(row), int(self.positions[row])
-            if base is not None:
-                at = base + offset - begin
-                if 0 <= at < len(data) and data[at : at + len(old)] == old[: len(data) - at]:
-                    return base + offset
-            at = _find(data, old)
-            if at >= 0:
-                self._bases[of] = begin + at - offset
-                self._bases.move_to_end(of)
-                if len(self._bases) > _MOST_BASES:
-                    self._bases.popitem(last=False)
-                return begin + at
+        if base is not None and self._is_at(stream, base + place.offset, old):
+            return base + place.offset
+        position = self._search(stream, place, old)
+        if position is not None:
+            self._bases[of] = position - place.offset
+            self._bases.move_to_end(of)
+            if len(self._bases) > _MOST_BASES:
+                self._bases.popitem(last=False)
+        return position
+
+    def _search(self, stream: int, place: Place, old: bytes) -> int | None:
+        """In the packet of its first byte; or, if that completed a datagram in fragments, at its offset."""
+        start = self.start(stream)
+        if start is not None and self._is_at(stream, start + place.offset, old):
+            return start + place.offset
+        number = place.capture << 40 | place.frame
+        first, end = np.searchsorted(self._by_frame, (number, number + 1))
+        for row in range(int(first), int(end)):
+            if self.rows["stream"][row] == stream:
+                for at in _find(self._read(row), old):
+                    position = int(self.positions[row]) + at
+                    if self._is_at(stream, position, old):
+                        return position
         return None
+
+    def _is_at(self, stream: int, position: int, old: bytes) -> bool:
+        """Whether a message is there, as far as it was captured in one piece."""
+        found = self.gather(stream, position, len(old))
+        return len(found) >= min(len(old), _LEAST_FOUND) and old.startswith(found)
 
     def write_at(self, stream: int, position: int, old: bytes, new: bytes) -> None:
         """Writes to all packets with these bytes of a stream, as far as they are the same."""
@@ -226,22 +236,18 @@ class Streams:
             self._packets.write(struct.pack(">H", value))
 
 
-def _find(data: bytes, old: bytes) -> int:
-    """Where a message begins in a segment's payload, which may end before it."""
-    at = data.find(old)
-    if at >= 0:
-        return at
-    at = data.find(old[:8]) if len(data) >= 8 else -1
+def _find(data: bytes, old: bytes) -> Iterator[int]:
+    """Where a message may begin in a segment's payload, which may end before it."""
+    start = old[:_LEAST_FOUND]
+    at = data.find(start)
     for _ in range(_MOST_TRIED):
         if at < 0:
             break
-        if data[at:] == old[: len(data) - at]:
-            return at
-        at = data.find(old[:8], at + 1)
-    for size in range(min(7, len(data)), 0, -1):
-        if data.endswith(old[:size]) and len(old) > size:
-            return len(data) - size
-    return -1
+        yield at
+        at = data.find(start, at + 1)
+    for size in range(min(len(start) - 1, len(data)), 0, -1):
+        if data.endswith(start[:size]):
+            yield len(data) - size
 
 
 def _choose(options: bytes, codes: Sequence[int]) -> bytes:
