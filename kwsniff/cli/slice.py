@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from kwsniff.cli.chosen_calls import add_filters, chosen_filter
 from kwsniff.cli.inputs import open_inputs, read_again, refuse_tables
 from kwsniff.cli.options.anonymizing import (
-    add_anonymizing_options,
+    add_anonymize_option,
     check_anonymizing,
     read_key,
     say_anonymized,
@@ -81,15 +81,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="write the TLS secrets of these connections, from --tls-keylog or the captures, into the file; "
         "includes whole connections, as decryption needs them",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print the result as JSON, with the comments of packets"
-    )
-    parser.add_argument(
-        "--anonymize",
-        action="store_true",
-        help="replace every name, as kwsniff anonymize; not with --secrets",
-    )
-    add_anonymizing_options(parser)
+    parser.add_argument("--json", action="store_true", help="print the result as JSON, with comments")
+    add_anonymize_option(parser)
     add_port_option(parser)
     parser.add_argument(
         "--tls-keylog",

@@ -33,6 +33,16 @@ def add_anonymizing_options(parser: argparse._ActionsContainer) -> None:
     )
 
 
+def add_anonymize_option(parser: argparse._ActionsContainer) -> None:
+    """Add --anonymize, with its options, to a verb that copies packets."""
+    parser.add_argument(
+        "--anonymize",
+        action="store_true",
+        help="replace every name, as kwsniff anonymize; not with --secrets",
+    )
+    add_anonymizing_options(parser)
+
+
 def check_anonymizing(args: argparse.Namespace) -> None:
     """Raises UsageError for options that need or exclude --anonymize."""
     if args.anonymize and args.secrets:
