@@ -19,8 +19,8 @@ from kwsniff.memory import collect_rarely, is_refused_memory, spare_addresses
 from kwsniff.texts import suggest
 
 VERBS = (
-    "why", "analyze", "show", "slice", "live", "sql", "compare", "pipeline", "explain", "decode", "upgrade",
-    "verify",
+    "why", "analyze", "show", "slice", "anonymize", "live", "sql", "compare", "pipeline", "explain", "decode",
+    "upgrade", "verify",
 )  # fmt: skip
 """Modules of this package, in the order of the help. Each has add_parser(subparsers) and
 run(args) -> exit status; run() imports."""

@@ -8,6 +8,13 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from kwsniff.cli.chosen_calls import add_filters, chosen_filter
 from kwsniff.cli.inputs import open_inputs, read_again, refuse_tables
+from kwsniff.cli.options.anonymizing import (
+    add_anonymize_option,
+    check_anonymizing,
+    read_key,
+    say_anonymized,
+    write_map,
+)
 from kwsniff.cli.options.keylogs import add_keylog_option
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option, parse_limits
@@ -31,6 +38,7 @@ _EXAMPLES = """examples:
   kwsniff slice day.pcap.zst --client shop --context 500ms -o shop.pcapng    with packets around them
   kwsniff slice day.pcap --finding stale_leader -o proof.pcapng    the proof of a finding of kwsniff why
   kwsniff slice day.pcap --since 22:06 --until 22:07 -o part.pcapng    every packet of a minute
+  kwsniff slice day.pcap --finding stale_leader --anonymize --key site.key -o public.pcapng
   kwsniff slice tls.pcap --tls-keylog keys.log --call 9000 --secrets -o one.pcapng    Wireshark decrypts it
 
 exit status: 0 done; 1 no match, and no file is written; 2 error
@@ -73,9 +81,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="write the TLS secrets of these connections, from --tls-keylog or the captures, into the file; "
         "includes whole connections, as decryption needs them",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print the result as JSON, with the comments of packets"
-    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON, with comments")
+    add_anonymize_option(parser)
     add_port_option(parser)
     add_keylog_option(parser)
     add_time_options(parser)
@@ -93,12 +100,15 @@ def run(args: argparse.Namespace) -> int:
     filter_, times, around = chosen_filter(args), time_range(args), _around(args)
     Limits.with_changes(parse_limits(args.limit))
     _check(args, everything=not filter_ and not args.finding, bounded=bool(times))
+    args.names = read_key(args) if args.anonymize else None
     with write_atomically(args.output, binary=True) as file, read_again(args.captures) as captures:
         args.captures = captures
         with progress_bar(shown=sys.stderr.isatty()) as progress:
             packets, wanted = _slice(args, filter_, times, around, file, progress=progress)
         if not packets:
             file.close()
+        elif args.names is not None:
+            write_map(args, args.names)
     if not packets:
         return NOTHING_FOUND
     if args.json:
@@ -127,6 +137,7 @@ def _check(args: argparse.Namespace, *, everything: bool, bounded: bool) -> None
 
     args.output = local_path(args.output)
     refuse_tables(args.captures)
+    check_anonymizing(args)
     refuse_loss(args.output, (".pcapng",), read=args.captures, force=args.force)
     if everything and not bounded:
         raise UsageError(
@@ -210,6 +221,8 @@ def _write(
     times: "TimeRange",
 ) -> int:
     """Writes the packets of some captures; returns their number."""
+    if args.names is not None:
+        return _write_anonymized(file, wanted, args, times)
     from kwsniff.sources.slice_secrets import add_secrets
     from kwsniff.sources.slices import SliceWriter, copy_packets
 
@@ -222,6 +235,22 @@ def _write(
         packets = plural(out.timeless, "packet")
         print_message(f"note: {packets} without a time in the capture, written as 1970-01-01")
     return out.packets
+
+
+def _write_anonymized(
+    file: IO[bytes], wanted: "WantedPackets", args: argparse.Namespace, times: "TimeRange"
+) -> int:
+    """The same without names."""
+    from kwsniff.anonymize.anonymize import anonymize
+    from kwsniff.view.reader import CallReader
+
+    limits = Limits.with_changes(parse_limits(args.limit))
+    reader = CallReader(
+        args.captures, ports=parse_ports(args.port), tls_keylog=False, times=times, limits=limits
+    )
+    done = anonymize(reader, wanted.of, args.names, file, times=times, limits=limits)
+    say_anonymized(args, done)
+    return done.packets
 
 
 class _Proof(NamedTuple):

@@ -17,6 +17,7 @@ from kwsniff.layout.dissectors import dissectors_folder
 from kwsniff.layout.grammar import parse_api_line, parse_layout
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import REQUEST, RESPONSE, ApiRange, Field, HeaderUse, LayoutFile, Message, Versions
+from kwsniff.layout.names import PublicNames, parse_names
 from kwsniff.layout.program import Program, compile_message, compile_schema
 from kwsniff.layout.reference import ErrorCode, Releases, parse_enums, parse_errors, parse_releases
 from kwsniff.layout.settings import Settings
@@ -191,6 +192,12 @@ class Catalog:
     def settings(self) -> Settings:
         """Settings whose values may be shown."""
         return Settings((self.folder / "public_settings.txt").read_text("utf-8"))
+
+    @cached_property
+    def names(self) -> PublicNames:
+        """Kinds of fields with text or bytes, and words that may be shown."""
+        text = (self.folder / "names.txt").read_text("utf-8")
+        return parse_names(text, "names.txt", self.settings.names)
 
     @cached_property
     def releases(self) -> Releases:

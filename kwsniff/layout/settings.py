@@ -28,6 +28,11 @@ class Settings:
         lines = (line.partition("#")[0].strip() for line in text.splitlines())
         self._public = frozenset(line for line in lines if line)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """All of them."""
+        return self._public
+
     def is_public(self, name: str) -> bool:
         """Whether its values are known not to be secret; a listener's setting counts like the general one."""
         return name in self._public or _LISTENER.sub("", name, count=1) in self._public

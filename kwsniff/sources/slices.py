@@ -131,6 +131,8 @@ class SliceWriter:
         self.packets = 0
         self.timeless = 0
         """Packets without a time in the capture, written as 1970-01-01."""
+        self.frame = 0
+        """Number of the current packet in its capture."""
         self._out = out
         self._interfaces: dict[bytes, int] = {}
         section = struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1) + _option(4, b"kwsniff slice") + bytes(4)
@@ -181,6 +183,7 @@ def copy_packets(
                     offset, size, kind = place
                     reader.take_block(kind, bytes(rest[offset : offset + size]), secrets=secrets)
                 elif chooser.takes(packet := Place(*place)):
+                    out.frame = packet.frame
                     record = bytes(rest[packet.offset : packet.offset + packet.size])
                     reader.take_packet(record, wanted.comments.get(packet.frame, ()))
             del rest[:used]

@@ -20,6 +20,7 @@ COMMANDS = {
     "show --json": ["show", "shop.pcap", "--json"],
     "show --hexdump": ["show", "shop.pcap", "--hexdump"],
     "slice": ["slice", "shop.pcap", "--error", "any", "-o", "some.pcapng"],
+    "anonymize": ["anonymize", "shop.pcap", "-o", "public.pcapng"],
     "why": ["why", "shop.pcap"],
     "why --json": ["why", "shop.pcap", "--json"],
     "upgrade": ["upgrade", "4.3.1", "shop.pcap"],

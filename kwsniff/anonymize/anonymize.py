@@ -1,0 +1,102 @@
+"""Captures to one file without names: reads them twice, once for packets and once for messages."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from ipaddress import IPv4Address, ip_address
+from pathlib import Path
+from typing import IO, Any, Final
+
+from kwsniff.anonymize.capture import End, Place, RewrittenPackets, Streams, copy_out
+from kwsniff.anonymize.messages import Messages
+from kwsniff.anonymize.names import Names
+from kwsniff.anonymize.packets import Packets
+from kwsniff.anonymize.unread import Unread
+from kwsniff.layout.catalog import load_catalog
+from kwsniff.limits import Limits
+from kwsniff.sources.files import CaptureFile
+from kwsniff.sources.slices import Wanted, copy_packets
+from kwsniff.sources.times import TimeRange
+from kwsniff.temporary import temporary_folder
+from kwsniff.view.reader import CallReader
+
+_MAPPED: Final = bytes(10) + b"\xff\xff"
+_PREFIX_BYTES: Final = 4
+
+
+@dataclass(slots=True)
+class Anonymized:
+    """What an output has: packets and messages, and what is blank in it."""
+
+    packets: int = 0
+    messages: int = 0
+    blank_packets: int = 0
+    """Packets that are not TCP, or not understood."""
+    blank_messages: int = 0
+    """Messages of which a part was not understood, or that are in no packet."""
+    undecodable_batches: int = 0
+    """Compressed batches that could not have the same size again."""
+
+
+def anonymize(
+    reader: CallReader,
+    wanted: Sequence[Wanted],
+    names: Names,
+    file: IO[bytes],
+    *,
+    times: TimeRange,
+    limits: Limits,
+) -> Anonymized:
+    """Writes the wanted packets of a reader's captures without names.
+
+    Raises CaptureError for files that are not captures, OutputError if temporary files cannot be written.
+    """
+    done = Anonymized()
+    if times:
+        with CaptureFile(reader.captures[0]) as first:
+            times.resolve(reader.captures, first)
+    with temporary_folder() as folder:
+        place = Path(folder)
+        with (place / "packets").open("w+b") as packets:
+            with (place / "payload").open("wb") as payload, (place / "rows").open("wb") as rows:
+                out = RewrittenPackets(packets, Packets(names.addresses), payload, rows)
+                for out.capture, (name, each) in enumerate(zip(reader.captures, wanted, strict=True)):
+                    if not each.is_empty:
+                        copy_packets(name, each, out, since=times.since, until=times.until)
+            done.packets, done.blank_packets = out.packets, out.blanked
+            with closing(Streams(packets, place / "payload", place / "rows", out.streams)) as streams:
+                _write_messages(reader, names, limits, streams, done)
+                streams.sign()
+            copy_out(packets, file)
+    return done
+
+
+def _write_messages(
+    reader: CallReader, names: Names, limits: Limits, streams: Streams, done: Anonymized
+) -> None:
+    catalog = load_catalog()
+    messages, unread = Messages(names, catalog, limits), Unread(streams, names, catalog, limits)
+    for call in reader.calls():
+        for packet, new in messages.replace(call):
+            prefix = (packet["length"] - _PREFIX_BYTES & 0xFFFFFFFF).to_bytes(_PREFIX_BYTES, "big")
+            client, broker = _end(packet, "client"), _end(packet, "broker")
+            source, target = (broker, client) if packet["direction"] else (client, broker)
+            place = Place(
+                source, target, packet["connection_id"], packet["direction"], packet["capture"],
+                packet["first_frame"], packet["stream_offset"],
+            )  # fmt: skip
+            found = streams.write(place, prefix + packet["data"], prefix + new)
+            done.messages += 1
+            done.blank_messages += found is None
+            if found is not None:
+                stream, begin = found
+                unread.note(stream, begin, begin + packet["length"], asks=not packet["direction"])
+    unread.write((number, ends) for ends, number in streams.numbers.items())
+    done.blank_messages += messages.blanked
+    done.undecodable_batches = messages.records.undecodable
+
+
+def _end(packet: dict[str, Any], side: str) -> End:
+    address = ip_address(packet[f"{side}_address"])
+    mapped = _MAPPED if isinstance(address, IPv4Address) else b""
+    return mapped + address.packed, packet[f"{side}_port"]

@@ -1,0 +1,130 @@
+"""Recordings without names: the same tables and findings with other names, and no name is left."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import kwsniff
+from kwsniff.cli.main import run
+from kwsniff.layout.catalog import load_catalog
+from tests.anonymize.renaming import Rename, counted, encodings, names_in, opened, read_map, renaming
+from tests.pipeline.compare import analyzed
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+RECORDINGS = sorted(
+    str(path.relative_to(CAPTURES))
+    for path in CAPTURES.rglob("*.pcap*")
+    if path.suffix in (".pcap", ".pcapng")
+)
+# Findings name what they count in texts; figures and subjects are columns of their own.
+FIGURES = (
+    "finding", "severity", "confidence", "blames", "subject_kind", "subject", "value", "expected", "unit",
+    "calls", "time_share", "explained_by",
+)  # fmt: skip
+# The value is a length that was no length, but somebody's bytes.
+GARBAGE = "framing_lost"
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    """The same for every run: what is by chance the same in both captures stays so."""
+    path = tmp_path / "site.key"
+    path.write_text("one secret of more than sixteen bytes")
+    return path
+
+
+def anonymized(recording: str, folder: Path, key: Path) -> tuple[Path, dict[str, str]]:
+    out, names = folder / "public.pcapng", folder / "names.tsv"
+    words = ["anonymize", str(CAPTURES / recording), "-o", str(out), "--key", str(key), "--map", str(names)]
+    assert run(words) == 0
+    return out, read_map(names)
+
+
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_tables_are_equal_up_to_names(recording: str, tmp_path: Path, key: Path) -> None:
+    out, names = anonymized(recording, tmp_path, key)
+    rename = renaming(names)
+    old, new = analyzed(CAPTURES / recording, tls_keylog=False), analyzed(out, tls_keylog=False)
+    for table in old:
+        if table == "captures":
+            continue
+        before = [{**row, "capture": None} for row in old[table]]
+        after = [{**row, "capture": None} for row in new[table]]
+        if table == "anomalies":
+            for row in (*before, *after):
+                row["value"] = None if row["name"] == GARBAGE else row["value"]
+        assert counted(before, rename) == counted(after), table
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_findings_are_the_same(recording: str, tmp_path: Path, key: Path) -> None:
+    out, names = anonymized(recording, tmp_path, key)
+    old, new = (kwsniff.why(str(path), tls_keylog=False) for path in (CAPTURES / recording, out))
+    rename = renaming(names)
+
+    def figures(found: object, by: Rename | None) -> object:
+        rows = [{name: getattr(each, name) for name in FIGURES} for each in found]  # type: ignore[attr-defined]
+        return counted(rows, by)
+
+    assert figures(old, rename) == figures(new, None)
+
+
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_no_name_is_left(recording: str, tmp_path: Path, key: Path) -> None:
+    out, names = anonymized(recording, tmp_path, key)
+    public = load_catalog().names
+    data = opened(out.read_bytes())
+    words = public.words | public.whole | public.settings
+    known = "\n".join((*words, *names.values()))
+    hidden = {
+        name for name in names_in(CAPTURES / recording) | set(names) if len(name) >= 4 and name not in known
+    }
+    assert hidden or not names
+    left = [name for name in hidden for code in encodings(name) if code in data]
+    assert [name for name in left if not _is_part_of_public(name, data, words)] == []
+
+
+def _is_part_of_public(name: str, data: bytes, words: frozenset[str]) -> bool:
+    """Whether each occurrence is inside a word that stays, such as delete in delete.retention.ms."""
+    code = re.escape(name.encode())
+    runs = {found[0].decode() for found in re.finditer(rb"[\w.-]*" + code + rb"[\w.-]*", data)}
+    return all(each in words or set(re.split(r"[^a-zA-Z]+", each)) <= words | {""} for each in runs)
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_tshark_sees_the_same_messages_and_valid_checksums(recording: str, tmp_path: Path, key: Path) -> None:
+    out, _ = anonymized(recording, tmp_path, key)
+    fields = (
+        "frame.time_epoch",
+        "frame.len",
+        "tcp.seq_raw",
+        "tcp.len",
+        "kafka.api_key",
+        "kafka.correlation_id",
+        "kafka.error",
+    )
+    assert told(CAPTURES / recording, fields) == told(out, fields)
+    bad = "tcp.checksum.status == 0 || ip.checksum.status == 0"
+    checks = ("-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE")
+    assert told(out, ("frame.number",), *checks, "-Y", bad) == []
+
+
+def told(path: Path, fields: Sequence[str], *options: str) -> list[str]:
+    """One line of these fields for each packet."""
+    words = ["tshark", "-n", "-r", str(path), "-T", "fields", *options]
+    for port in (9092, 9093, 9094):
+        words += ["-d", f"tcp.port=={port},kafka"]
+    for each in fields:
+        words += ["-e", each]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
