@@ -71,20 +71,21 @@ def _call(number: int, at_s: float, api: str = "Produce", **more: Any) -> Row:
 
 
 def _batch(number: int, at_s: float, offset: int | None, api: str = "Produce", **more: Any) -> list[Row]:
-    """A call with one batch of two records: rows of api_calls, partitions, record_batches. Checksum and
-    times are those of second `made`."""
+    """A call with one batch (of two records): rows of api_calls, partitions, record_batches. Checksum and
+    times are those of second `made`; its last record is of second `until`."""
     made = more.pop("made", at_s)
+    records, until = more.pop("records", 2), more.pop("until", made)
     numbered = more.pop("sequence", None)
     call = _call(number, at_s, api, **more)
     own = 0 if api == "Produce" else offset
     batch = {
-        **call, "magic": 2, "control": False, "base_offset": own, "last_offset": (own or 0) + 1,
-        "record_count": 2, "crc": round(made * 1000), "first_timestamp": round(made * SECOND),
-        "max_timestamp": round(made * SECOND) + 1000, "timestamp_type": "create_time",
+        **call, "magic": 2, "control": False, "base_offset": own, "last_offset": (own or 0) + records - 1,
+        "record_count": records, "crc": round(made * 1000 + until), "first_timestamp": round(made * SECOND),
+        "max_timestamp": round(until * SECOND) + 1000, "timestamp_type": "create_time",
         "producer_id": None if numbered is None else 7, "producer_epoch": None if numbered is None else 0,
         "base_sequence": numbered,
     }  # fmt: skip
-    part = {**call, "base_offset": offset, "batch_count": 1, "record_count": 2}
+    part = {**call, "base_offset": offset, "batch_count": 1, "record_count": records}
     if call["status"] == "unanswered":
         part |= {"base_offset": None, "error_code": None}
     return [call, part, batch]
@@ -139,6 +140,28 @@ def test_an_application_that_sends_the_same_twice_stores_it_twice_itself() -> No
     assert _found("duplicated_records", first, _batch(2, 1.01, 12, made=1)) == []
     assert _found("duplicated_records", first, _batch(2, 1.01, 12, made=1, connection_id=2)) == []
     assert _found("duplicated_records", first, _batch(2, 2, 12, made=1, connection_id=2)) == TWICE
+
+
+def test_a_larger_batch_has_all_records_of_the_batches_that_failed() -> None:
+    """Three batches of two records have no response; the client sends six records in one batch."""
+    failed = [_batch(n, n, 8 + 2 * n, "Fetch", made=n) for n in (1, 2, 3)]
+    sent = [_batch(10 + n, n, None, made=n, **LOST) for n in (1, 2, 3)]
+    packed = {"made": 1, "until": 3, "connection_id": 2}
+    again = _batch(20, 5, 16, records=6, **packed)
+    assert _found("duplicated_records", *sent, again, *failed) == [("orders", 6.0, "likely", "configuration")]
+    # four records: those of the first two batches
+    again = _batch(20, 5, 16, records=4, **packed)
+    assert _found("duplicated_records", *sent, again, *failed) == [("orders", 4.0, "likely", "configuration")]
+
+
+def test_a_batch_that_is_sent_again_on_its_own_is_in_no_other() -> None:
+    """Times of the second are between those of the first's larger batch; it begins a larger batch itself."""
+    read = [_batch(n, n, 8 + 2 * n, "Fetch", made=n) for n in (1, 2)]
+    sent = [_batch(10 + n, n, None, made=n, **LOST) for n in (1, 2)]
+    one = _batch(20, 5, 14, made=1, until=3, records=4, connection_id=2)
+    two = _batch(21, 6, 18, made=2, until=4, records=4, connection_id=2)
+    found = _found("duplicated_records", *sent, one, two, *read)
+    assert found == [("orders", 4.0, "likely", "configuration")]
 
 
 def test_a_sequence_at_two_offsets_is_the_brokers_error() -> None:
