@@ -329,18 +329,15 @@ def _texts_in(schema: pa.Schema) -> list[int]:
 _GROUP_CALLS: Final = {"leaves": "is_leave", "heartbeats": "is_heartbeat", "share_fetches": "is_share_fetch"}
 """Figure -> the purpose of its calls."""
 _SUMS: Final = (
-    "unanswered", "cut_off", "unnamed", "replicas", *_GROUP_CALLS, "waits_for_replicas",
-    "unacknowledged", "read_committed", "full_fetches", "throttled_ms", "total_ns", "longest_ns",
-    "longest_call_ns", "log_start", "slow_calls", "queued_calls", "calls_in_line", "longest_rebalance_ns",
-    "ended", "refused", "unheard", "unshaken", "ends", "endless", "silent", "syn_retries", "client_resets",
-    "odd_resets", "closed_by_broker", "closed_later", "alerts", "sealed", "one_sided", "greeted", "foreign", "proxied", "malformed",
-    "violations", "zero_window_ns", "nagle_ns", "window_ns", "round_trip_ns", "retransmitted_bytes",
-    "missing_bytes", "twins", "duplicates",
-    "rebalances", "idle_members", "expired_members", "transactions", "flawed_captures",
-    "rules_not_asked", "not_preferred", "racked",
+    "unanswered", "cut_off", "unnamed", "replicas", *_GROUP_CALLS, "waits_for_replicas", "unacknowledged",
+    "read_committed", "full_fetches", "throttled_ms", "total_ns", "longest_ns", "longest_call_ns",
+    "log_start", "slow_calls", "queued_calls", "calls_in_line", "longest_rebalance_ns", "ended", "refused",
+    "unheard", "unshaken", "ends", "endless", "silent", "syn_retries", "client_resets", "odd_resets",
+    "closed_by_broker", "closed_later", "alerts", "sealed", "one_sided", "greeted", "foreign", "proxied",
+    "malformed", "violations", "zero_window_ns", "nagle_ns", "window_ns", "round_trip_ns",
+    "retransmitted_bytes", "missing_bytes", "twins", "duplicates", "rebalances", "idle_members",
+    "expired_members", "transactions", "flawed_captures", "rules_not_asked", "not_preferred", "racked",
 )  # fmt: skip
-
-
 _MOST: Final = (
     "longest_ns",
     "longest_call_ns",
