@@ -6,7 +6,7 @@ import time
 
 from tests.broker.network.calm import calm
 from tests.broker.network.clocks import OLD
-from tests.broker.network.incidents import incident
+from tests.broker.network.incidents import EACH, incident
 from tests.broker.network.others import JAVA_2
 from tests.broker.network.site import Site
 
@@ -244,3 +244,20 @@ def retention_overtakes(site: Site) -> None:
 )
 def healthy_late_group(site: Site) -> None:
     _race_retention(site, first=800, work_s=0.004, count=300)
+
+
+@calm(
+    "a second member joins a group of librdkafka that never commits, and all is read again; nothing is "
+    "written meanwhile"
+)
+def healthy_uncommitted(site: Site) -> None:
+    site.create(orders=2)
+    site.warm()
+    with site.recording():
+        never = {"enable.auto.commit": False, "fetch.wait.max.ms": 1500}
+        first = site.start("near", "consume", seconds=13, settings=never)
+        shop = site.start("near", "produce", count=24, every_s=0.15, size=40, partitions=2, settings=EACH)
+        time.sleep(6)
+        second = site.start("near", "consume", client_id="billing-2", seconds=7, settings=never)
+        for role in (shop, second, first):
+            site.counted(role)
