@@ -13,8 +13,8 @@ _HEAD = """\
 with owner and proof. `analyze`, `pipeline` and `live` write the same into the table
 [findings](tables/findings.md). [Accuracy](accuracy.md) says how often it is right.
 
-`kwsniff explain FINDING` also prints why a finding matters, its timeline, the settings that concern it,
-what to do, the findings that may cause it, and what is different in similar ones.
+`kwsniff explain FINDING` also prints why it matters, its timeline, settings, possible causes, what to do,
+and what is different in similar ones.
 [Troubleshooting](troubleshooting.md) has examples. This page has, for every rule:
 
 - Severity: a **problem** is harm now, a **warning** waste or a risk, an **info** explains figures.
@@ -37,8 +37,8 @@ does not decide the exit status alone. Exit status of `why`: 0 no problem, 1 a p
 - `network`: what is between the two, distance included.
 - `configuration`: settings of cluster or deployment: quotas, rights, limits of connections and idleness,
   advertised addresses, mechanisms, ids that two members share, number of partitions, a topic's codec.
-- `capture`: the person who took the capture. Such a finding says nothing about the traffic.
-- `unknown`: the tables show harm, and no rule explains it.
+- `capture`: who took the capture.
+- `unknown`: no rule explains the harm.
 
 ## Account
 
@@ -104,7 +104,7 @@ def findings_page() -> str:
 def _section(rule: Rule) -> str:
     similar = ", ".join(f"[{name}](#{name})" for name in rule.mistaken_for)
     return (
-        f"\n### {rule.name}\n\n{rule.severity.capitalize()}, {rule.confidence}, owner: {rule.blames}.\n\n"
+        f"\n### {rule.name}\n\n{rule.severity.capitalize()}, {rule.confidence}, {rule.blames}.\n\n"
         f"{rule.fill(rule.does)}\n\n{rule.fill(rule.silent)}\n\n**Similar**: {similar}\n"
     )
 
