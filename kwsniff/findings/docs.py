@@ -42,8 +42,7 @@ does not decide the exit status alone. Exit status of `why`: 0 no problem, 1 a p
 
 ## Account
 
-`why` counts every call and every connection once: `account` and `connections` in `why --json`, one line on
-the screen.
+`why` counts every call and connection once (`account`, `connections` in `why --json`).
 
 - `fine`: it worked.
 - `routine`: normal operation, by name: an error that passed (`member_id_required`, `rebalance`,
