@@ -22,7 +22,6 @@ and what is different in similar ones.
   one of several explanations.
 - **Owner**: who can end it.
 - When it fires, and when it is silent. Figures are minimums. The rules are SQL, in `kwsniff/findings/rules/`.
-- **Similar** findings.
 
 Severity leads; within it, findings that explain the most harm come first. A finding with a cause among the
 findings names it (`explained_by`). It comes after the cause, which weighs as much, is never more severe, and
@@ -54,7 +53,7 @@ does not decide the exit status alone. Exit status of `why`: 0 no problem, 1 a p
 - `explained`: a problem or warning lists it ([finding_calls](tables/finding_calls.md)), or it was harmed,
   and a problem or warning concerns its client or broker at that time, give or take 10 s. What several
   findings explain counts under the first.
-- `unexplained`: it was harmed, and no other finding explains it. The finding `unexplained` names it.
+- `unexplained`: it was harmed, and no other finding explains it.
 
 The column `harm` says what [a call](tables/api_calls.md#call_harm) or
 [a connection](tables/connections.md#connection_harm) suffered. `late` needs 20 calls of the same API, client
