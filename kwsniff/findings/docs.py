@@ -13,8 +13,8 @@ _HEAD = """\
 with owner and proof. `analyze`, `pipeline` and `live` write the same into the table
 [findings](tables/findings.md). [Accuracy](accuracy.md) says how often it is right.
 
-`kwsniff explain FINDING` also prints why a finding matters, its timeline, the settings that concern it,
-what to do, the findings that may cause it, and what is different in similar ones.
+`kwsniff explain FINDING` also prints why it matters, its timeline, settings, possible causes, what to do,
+and what is different in similar ones.
 [Troubleshooting](troubleshooting.md) has examples. This page has, for every rule:
 
 - Severity: a **problem** is harm now, a **warning** waste or a risk, an **info** explains figures.
@@ -22,7 +22,6 @@ what to do, the findings that may cause it, and what is different in similar one
   one of several explanations.
 - **Owner**: who can end it.
 - When it fires, and when it is silent. Figures are minimums. The rules are SQL, in `kwsniff/findings/rules/`.
-- **Similar** findings.
 
 Severity leads; within it, findings that explain the most harm come first. A finding with a cause among the
 findings names it (`explained_by`). It comes after the cause, which weighs as much, is never more severe, and
@@ -37,13 +36,12 @@ does not decide the exit status alone. Exit status of `why`: 0 no problem, 1 a p
 - `network`: what is between the two, distance included.
 - `configuration`: settings of cluster or deployment: quotas, rights, limits of connections and idleness,
   advertised addresses, mechanisms, ids that two members share, number of partitions, a topic's codec.
-- `capture`: the person who took the capture. Such a finding says nothing about the traffic.
-- `unknown`: the tables show harm, and no rule explains it.
+- `capture`: who took the capture.
+- `unknown`: no rule explains the harm.
 
 ## Account
 
-`why` counts every call and every connection once: `account` and `connections` in `why --json`, one line on
-the screen.
+`why` counts every call and connection once (`account`, `connections` in `why --json`).
 
 - `fine`: it worked.
 - `routine`: normal operation, by name: an error that passed (`member_id_required`, `rebalance`,
@@ -55,7 +53,7 @@ the screen.
 - `explained`: a problem or warning lists it ([finding_calls](tables/finding_calls.md)), or it was harmed,
   and a problem or warning concerns its client or broker at that time, give or take 10 s. What several
   findings explain counts under the first.
-- `unexplained`: it was harmed, and no other finding explains it. The finding `unexplained` names it.
+- `unexplained`: it was harmed, and no other finding explains it.
 
 The column `harm` says what [a call](tables/api_calls.md#call_harm) or
 [a connection](tables/connections.md#connection_harm) suffered. `late` needs 20 calls of the same API, client
@@ -104,7 +102,7 @@ def findings_page() -> str:
 def _section(rule: Rule) -> str:
     similar = ", ".join(f"[{name}](#{name})" for name in rule.mistaken_for)
     return (
-        f"\n### {rule.name}\n\n{rule.severity.capitalize()}, {rule.confidence}, owner: {rule.blames}.\n\n"
+        f"\n### {rule.name}\n\n{rule.severity.capitalize()}, {rule.confidence}, {rule.blames}.\n\n"
         f"{rule.fill(rule.does)}\n\n{rule.fill(rule.silent)}\n\n**Similar**: {similar}\n"
     )
 

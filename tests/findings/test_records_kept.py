@@ -71,30 +71,37 @@ def _call(number: int, at_s: float, api: str = "Produce", **more: Any) -> Row:
 
 
 def _batch(number: int, at_s: float, offset: int | None, api: str = "Produce", **more: Any) -> list[Row]:
-    """A call with one batch of two records: rows of api_calls, partitions, record_batches. Checksum and
-    times are those of second `made`."""
+    """A call with one batch (of two records): rows of api_calls, partitions, record_batches. Checksum and
+    times are those of second `made`; its last record is of second `until`."""
     made = more.pop("made", at_s)
+    records, until = more.pop("records", 2), more.pop("until", made)
     numbered = more.pop("sequence", None)
     call = _call(number, at_s, api, **more)
     own = 0 if api == "Produce" else offset
     batch = {
-        **call, "magic": 2, "control": False, "base_offset": own, "last_offset": (own or 0) + 1,
-        "record_count": 2, "crc": round(made * 1000), "first_timestamp": round(made * SECOND),
-        "max_timestamp": round(made * SECOND) + 1000, "timestamp_type": "create_time",
+        **call, "magic": 2, "control": False, "base_offset": own, "last_offset": (own or 0) + records - 1,
+        "record_count": records, "crc": round(made * 1000 + until), "first_timestamp": round(made * SECOND),
+        "max_timestamp": round(until * SECOND) + 1000, "timestamp_type": "create_time",
         "producer_id": None if numbered is None else 7, "producer_epoch": None if numbered is None else 0,
         "base_sequence": numbered,
     }  # fmt: skip
-    part = {**call, "base_offset": offset, "batch_count": 1, "record_count": 2}
+    part = {**call, "base_offset": offset, "batch_count": 1, "record_count": records}
     if call["status"] == "unanswered":
         part |= {"base_offset": None, "error_code": None}
     return [call, part, batch]
 
 
-def _found(name: str, *batches: list[Row], brokers: int = 1, more: Mapping[str, Rows] | None = None) -> Any:
+def _found(
+    name: str,
+    *batches: list[Row],
+    brokers: int = 1,
+    refused: bool = False,
+    more: Mapping[str, Rows] | None = None,
+) -> Any:
     connections = [
         _call(0, 0, connection_id=number, first_time=0, last_time=99 * SECOND, protocol="kafka")
         for number in (1, 2)
-    ]
+    ] + [REFUSED] * refused
     clusters = [{"node_id": number, "cluster_id": f"c{number}"} for number in range(brokers)]
     calls, parts, rows = zip(*batches, strict=True)
     tables: dict[str, Rows] = {
@@ -141,6 +148,38 @@ def test_an_application_that_sends_the_same_twice_stores_it_twice_itself() -> No
     assert _found("duplicated_records", first, _batch(2, 2, 12, made=1, connection_id=2)) == TWICE
 
 
+def test_a_larger_batch_has_all_records_of_the_batches_that_failed() -> None:
+    """Three batches of two records have no response; the client sends six records in one batch."""
+    failed = [_batch(n, n, 8 + 2 * n, "Fetch", made=n) for n in (1, 2, 3)]
+    sent = [_batch(10 + n, n, None, made=n, **LOST) for n in (1, 2, 3)]
+    packed: dict[str, Any] = {"made": 1, "until": 3, "connection_id": 2}
+    again = _batch(20, 5, 16, records=6, **packed)
+    assert _found("duplicated_records", *sent, again, *failed) == [("orders", 6.0, "likely", "configuration")]
+    # four records: those of the first two batches
+    again = _batch(20, 5, 16, records=4, **packed)
+    assert _found("duplicated_records", *sent, again, *failed) == [("orders", 4.0, "likely", "configuration")]
+
+
+def test_batches_that_waited_on_the_old_connection_count_as_well() -> None:
+    """They arrive after the larger batch that has their records."""
+    read = [_batch(n, n, 12 + 2 * n, "Fetch", made=n) for n in (2, 3)]
+    first = _batch(11, 1, 8)
+    again = _batch(20, 5, 10, made=1, until=3, records=6, connection_id=2)
+    late = [_batch(30 + n, 6, None, made=n, **LOST) for n in (2, 3)]
+    found = _found("duplicated_records", first, again, *late, *read)
+    assert found == [("orders", 6.0, "likely", "configuration")]
+
+
+def test_a_batch_that_is_sent_again_on_its_own_is_in_no_other() -> None:
+    """Times of the second are between those of the first's larger batch; it begins a larger batch itself."""
+    read = [_batch(n, n, 8 + 2 * n, "Fetch", made=n) for n in (1, 2)]
+    sent = [_batch(10 + n, n, None, made=n, **LOST) for n in (1, 2)]
+    one = _batch(20, 5, 14, made=1, until=3, records=4, connection_id=2)
+    two = _batch(21, 6, 18, made=2, until=4, records=4, connection_id=2)
+    found = _found("duplicated_records", *sent, one, two, *read)
+    assert found == [("orders", 4.0, "likely", "configuration")]
+
+
 def test_a_sequence_at_two_offsets_is_the_brokers_error() -> None:
     once, twice = (_batch(n, n, 10 + 2 * n, "Fetch", made=1, sequence=4) for n in (1, 2))
     assert _found("duplicated_records", once, twice) == [("orders", 2.0, "certain", "broker")]
@@ -165,6 +204,63 @@ def test_offsets_that_get_other_records_were_lost() -> None:
 def test_what_no_broker_acknowledged_is_not_lost() -> None:
     read = _batch(1, 1, 12, "Fetch")
     assert _found("lost_records", read, _batch(2, 9, 12)) == []
+
+
+UNHEARD: Row = {"acks": 0, "status": "no_response_expected", "response_end_time": None, "response_time": None}
+SECOND_BROKER: Row = {"broker_address": "10.0.0.2", "connection_id": 2}
+REFUSED: Row = {
+    "connection_id": 3, "client_address": "10.0.0.7", "broker_address": "10.0.0.1", "broker_port": 9092,
+    "first_time": round(5.2 * SECOND), "refused": True, "protocol": "empty",
+}  # fmt: skip
+
+
+def _found_after_a_failure(*batches: list[Row], **more: Any) -> Any:
+    """The client finds broker 10.0.0.1 gone at 5.2 s."""
+    return _found("lost_records", *batches, refused=True, **more)
+
+
+def test_records_without_an_acknowledgement_that_a_reader_missed_were_lost() -> None:
+    """Of four batches of acks=0 the last two are not in what a reader gets of the next leader."""
+    sent = [_batch(n, n, None, **UNHEARD) for n in (2, 3, 4, 5)]
+    later = _batch(6, 8, None, **UNHEARD, **SECOND_BROKER)
+    read = [
+        _batch(10 + n, 20, 2 * n, "Fetch", made=made, **SECOND_BROKER) for n, made in enumerate((2, 3, 8))
+    ]
+    assert _found_after_a_failure(*sent, later, *read) == [("orders-0", 4.0, "likely", "configuration")]
+    # an offset that the reader did not get, as in a compacted topic, may be anybody's
+    read[2] = _batch(12, 20, 5, "Fetch", made=8, **SECOND_BROKER)
+    assert _found_after_a_failure(*sent, later, *read) == [("orders-0", 2.0, "possible", "configuration")]
+
+
+def test_what_nobody_reads_may_be_lost_in_the_last_second() -> None:
+    """Followers fetch twice a second; of what was sent before, they have had time to get it."""
+    sent = [_batch(n, n, None, **UNHEARD) for n in (2, 3, 4, 5)]
+    later = _batch(6, 8, None, **UNHEARD, **SECOND_BROKER)
+    assert _found_after_a_failure(*sent, later) == [("orders-0", 2.0, "possible", "configuration")]
+    # the same broker leads on
+    assert _found_after_a_failure(*sent, _batch(6, 8, None, **UNHEARD)) == []
+
+
+def test_a_leader_that_hands_over_before_it_stops_loses_nothing() -> None:
+    sent = [_batch(n, n, None, **UNHEARD) for n in (2, 3, 4, 5)]
+    later = _batch(6, 5.1, None, **UNHEARD, **SECOND_BROKER)
+    assert _found_after_a_failure(*sent, later) == []
+
+
+def test_what_a_follower_had_before_the_leader_failed_is_not_lost() -> None:
+    """A follower asked for offset 12 at 4.5 s: it has 10 and 11. Metadata names another leader at 7 s."""
+    sent = [_batch(n, n, 6 + 2 * n) for n in (2, 3, 4)]
+    leaders = [
+        {"topic": "orders", "partition": 0, "leader": leader, "first_time": at * SECOND}
+        for leader, at in ((1, 0), (2, 7))
+    ]
+    asked = _batch(9, 4.5, 0, "Fetch", caller="replica", requested_offset=12)
+    asked[2] |= {"topic": "early"}
+    found = _found_after_a_failure(*sent, asked, more={"leaders": leaders})
+    assert found == [("orders-0", 4.0, "possible", "configuration")]
+    asked[1]["requested_offset"] = 16
+    assert _found_after_a_failure(*sent, asked, more={"leaders": leaders}) == []
+    assert _found_after_a_failure(*sent, more={"leaders": leaders[:1]}) == []
 
 
 def test_two_clusters_have_topics_of_one_name() -> None:

@@ -281,6 +281,10 @@ SHOWN: dict[str, tuple[Callable[[], int], int]] = {
     # What a reader counted afterwards, and what the producer was told.
     "duplicated_records": (lambda: reported("duplicated_records", "consumed", "produced"), 1),
     "lost_records": (lambda: reported("lost_records", "produced", "consumed"), 6),
+    "retention_overtakes": (
+        lambda: len({row["log_start_offset"] for row in one_of("retention_overtakes")["partitions"]}),
+        10,
+    ),
     "tls_to_plain_java": (
         lambda: sum(row["protocol"] == "tls" for row in one_of("tls_to_plain_java")["connections"]),
         5,

@@ -178,6 +178,7 @@ class Figures:
         # The rule leaves out what servers and twins commit.
         sure = not (self._unsure or self.twins or self._servers)
         found["lag_growth"] = self._lags.growth(sure=sure)
+        found["most_lag"] = self._lags.most
         if self._unsure or self.twins:
             # Calls of twins count once, which only the rules know.
             found.update(dict.fromkeys((*self._pace.figures(), *self._volumes.figures()), float("inf")))
@@ -198,7 +199,9 @@ class Figures:
         sums["replicas"] += counts.get("replica", 0)
         self._servers |= any(number for word, number in counts.items() if word != "client")
         self._count_group_calls(batch)
-        sums["waits_for_replicas"] += column_in(batch, "acks").count(-1)
+        acks = column_in(batch, "acks")
+        sums["waits_for_replicas"] += acks.count(-1)
+        sums["unacknowledged"] += acks.count(0)
         sums["full_fetches"] += column_in(batch, "session_epoch").count(0)
         sums["read_committed"] += column_in(batch, "isolation_level").count(1)
         sums["throttled_ms"] += column_in(batch, "throttle_time_ms").sum_above(above=0)
@@ -259,6 +262,7 @@ class Figures:
     def _add_partitions(self, batch: pa.RecordBatch) -> None:
         self._volumes.add(batch)
         self._reads.add(batch)
+        self._most("log_start", numbers_of(batch, "log_start_offset", null=0))
 
     def _add_leaders(self, batch: pa.RecordBatch) -> None:
         self._volumes.shown.add_leaders(batch)
@@ -325,19 +329,15 @@ def _texts_in(schema: pa.Schema) -> list[int]:
 _GROUP_CALLS: Final = {"leaves": "is_leave", "heartbeats": "is_heartbeat", "share_fetches": "is_share_fetch"}
 """Figure -> the purpose of its calls."""
 _SUMS: Final = (
-    "unanswered", "cut_off", "unnamed", "replicas", *_GROUP_CALLS, "waits_for_replicas",
+    "unanswered", "cut_off", "unnamed", "replicas", *_GROUP_CALLS, "waits_for_replicas", "unacknowledged",
     "read_committed", "full_fetches", "throttled_ms", "total_ns", "longest_ns", "longest_call_ns",
-    "slow_calls", "queued_calls", "calls_in_line", "longest_rebalance_ns", "ended", "refused",
+    "log_start", "slow_calls", "queued_calls", "calls_in_line", "longest_rebalance_ns", "ended", "refused",
     "unheard", "unshaken", "ends", "endless", "silent", "syn_retries", "client_resets", "odd_resets",
-    "closed_by_broker",
-    "closed_later", "alerts", "sealed", "one_sided", "greeted", "foreign", "proxied", "malformed",
-    "violations", "zero_window_ns", "nagle_ns", "window_ns",
-    "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates",
-    "rebalances", "idle_members", "expired_members", "transactions", "flawed_captures",
-    "rules_not_asked", "not_preferred", "racked",
+    "closed_by_broker", "closed_later", "alerts", "sealed", "one_sided", "greeted", "foreign", "proxied",
+    "malformed", "violations", "zero_window_ns", "nagle_ns", "window_ns", "round_trip_ns",
+    "retransmitted_bytes", "missing_bytes", "twins", "duplicates", "rebalances", "idle_members",
+    "expired_members", "transactions", "flawed_captures", "rules_not_asked", "not_preferred", "racked",
 )  # fmt: skip
-
-
 _MOST: Final = (
     "longest_ns",
     "longest_call_ns",
@@ -345,6 +345,7 @@ _MOST: Final = (
     "zero_window_ns",
     "round_trip_ns",
     "ends",
+    "log_start",
 )
 """Those of _SUMS that are the greatest of something."""
 
@@ -381,7 +382,9 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "error_codes": tuple(dict.fromkeys(("error_code", *Pace.OF_ERRORS, "topic", "error_message"))),
     "latencies": ("broker_ns", "queue_wait_ns", "network_ns", "round_trip_ns", "total_ns"),
     "connections": tuple(column.name for column in TABLES["connections"].columns),
-    "partitions": tuple(dict.fromkeys((*Volumes.OF_PARTITIONS, *StandingReads.OF_PARTITIONS))),
+    "partitions": tuple(
+        dict.fromkeys(("log_start_offset", *Volumes.OF_PARTITIONS, *StandingReads.OF_PARTITIONS))
+    ),
     "leaders": ("topic", "partition", "leader", "replica_nodes"),
     "brokers": ("node_id", "host", "port", "rack"),
     "record_batches": Plain.OF_BATCHES,

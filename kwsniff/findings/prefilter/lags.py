@@ -87,6 +87,11 @@ class Lags:
             self._rows.append((numbers[where], times, lags))
         self._forget_where_crowded()
 
+    @property
+    def most(self) -> int:
+        """The greatest lag; 0 where there is none."""
+        return max(self._range[1], 0)
+
     def growth(self, *, sure: bool) -> int:
         """The most that a lag can have grown as `lag_grows` has it; 0 where none did.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
+from tests.broker.network.calm import calm
 from tests.broker.network.clocks import OLD
-from tests.broker.network.incidents import incident
+from tests.broker.network.incidents import EACH, incident
 from tests.broker.network.others import JAVA_2
 from tests.broker.network.site import Site
 
@@ -199,3 +200,64 @@ def idle_848(site: Site) -> None:
         site.run("near", "produce", count=10, every_s=0.8, partitions=2)
         for member in members:
             site.counted(member)
+
+
+DELETING = {
+    "log.retention.check.interval.ms": 500,
+    "log.initial.task.delay.ms": 100,
+    "log.segment.delete.delay.ms": 100,
+}
+
+
+def _race_retention(site: Site, first: int, work_s: float, count: int) -> None:
+    """Of 2,400 records of 10 bytes the group has read `first`; retention keeps about 2,200, and 50 more come
+    per second."""
+    site.create(orders={"brokers": 1, "config": {"segment.bytes": "1500", "retention.bytes": "40000"}})
+    site.warm()
+    few = {"batch.num.messages": 50}
+    site.run("near", "produce", client_id="early", count=2400, every_s=0, size=10, settings=few)
+    site.run("near", "consume", client_id="early", group="py-billing", wanted=first)
+    with site.recording():
+        settings = {"linger.ms": 200}
+        shop = site.start("near", "produce", count=count, every_s=0.01, size=10, settings=settings)
+        site.counted(site.start("near", "kp_consume", seconds=count / 50, work_s=work_s))
+        site.counted(shop)
+
+
+@incident(
+    "client",
+    "group",
+    "py-billing",
+    "kafka-python works 30 ms on a record, 50 come per second, and retention.bytes deletes as many, on 3.9.2",
+    version=OLD,
+    properties=DELETING,
+    also=["lag_grows"],
+)
+def retention_overtakes(site: Site) -> None:
+    _race_retention(site, first=2400, work_s=0.03, count=600)
+
+
+@calm(
+    "retention.bytes deletes 60 records per second; a group that is 1,300 behind reads 200",
+    version=OLD,
+    properties=DELETING,
+)
+def healthy_late_group(site: Site) -> None:
+    _race_retention(site, first=800, work_s=0.004, count=300)
+
+
+@calm(
+    "a second member joins a group of librdkafka that never commits, and all is read again; nothing is "
+    "written meanwhile"
+)
+def healthy_uncommitted(site: Site) -> None:
+    site.create(orders=2)
+    site.warm()
+    with site.recording():
+        never = {"enable.auto.commit": False, "fetch.wait.max.ms": 1500}
+        first = site.start("near", "consume", seconds=13, settings=never)
+        shop = site.start("near", "produce", count=24, every_s=0.15, size=40, partitions=2, settings=EACH)
+        time.sleep(6)
+        second = site.start("near", "consume", client_id="billing-2", seconds=7, settings=never)
+        for role in (shop, second, first):
+            site.counted(role)
