@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.tables.arrays import Numbers, distinct, numbers, whole_numbers
+from kwsniff.tables.arrays import Numbers, numbers, whole_numbers
 from kwsniff.timelines.deliveries.sightings import FETCHED, UNKNOWN
+from kwsniff.timelines.deliveries.steps import number_rows, rank_values
 
 NONE = -1
 
@@ -18,12 +19,15 @@ class Ages:
         """`told`: sightings, as Deliveries have them."""
         chosen = np.flatnonzero(told["kind"] <= FETCHED)
         names = ("slot", "base", "last", "first_timestamp", "end")
-        self._columns = {name: told[name][chosen] for name in names}
+        columns = {name: told[name][chosen] for name in names}
         # Of the same batch the sighting that was first stays.
-        order = np.lexsort([self._columns[name] for name in ("end", "base", "slot")])
-        slot, base = (self._columns[name][order] for name in ("slot", "base"))
-        new = np.append(True, (slot[1:] != slot[:-1]) | (base[1:] != base[:-1]))[: len(order)]
-        self._columns = {name: column[order[new]] for name, column in self._columns.items()}
+        keys, batches = number_rows(columns["slot"], columns["base"])
+        ends = np.full(len(batches), np.iinfo(np.int64).max)
+        np.minimum.at(ends, keys, columns["end"])
+        those = np.flatnonzero(columns["end"] == ends[keys])[::-1]
+        batches[keys[those]] = those
+        order = batches[np.lexsort((columns["base"][batches], columns["slot"][batches]))]
+        self._columns = {name: column[order] for name, column in columns.items()}
 
     def lag_of(self, commits: pa.RecordBatch, slots: Numbers) -> pa.Array:
         """Nanoseconds for each row of commits; 0 if the group has read all; null without a witness."""
@@ -41,10 +45,10 @@ class Ages:
         slot, base, last, first, seen = self._columns.values()
         if not len(slot):
             return found
-        values = distinct(np.concatenate([base, offsets]))
+        values, ranks = rank_values(np.concatenate([base, offsets]))
         wide = len(values) + 1
-        keys = slot * wide + np.searchsorted(values, base)
-        wanted = slots * wide + np.searchsorted(values, offsets)
+        keys = slot * wide + ranks[: len(base)]
+        wanted = slots * wide + ranks[len(base) :]
         at = np.searchsorted(keys, wanted, side="right") - 1
         fits = (at >= 0) & (slots >= 0)
         at = np.maximum(at, 0)

@@ -21,6 +21,7 @@ from kwsniff.timelines.deliveries.steps import (
     join_halves,
     make_steps,
     number_rows,
+    rank_values,
     read_batches,
 )
 from kwsniff.timelines.memory_budget import RECORD, Room
@@ -272,9 +273,9 @@ class Deliveries:
                 self._topics.setdefault(numbered[pair >> 32], listed[pair & _PARTITION])
         words = [*listed, *(self._topics.get(each) or f"#{each}" for each in numbered)]
         keys = code.astype(np.int64) << 32 | partitions.astype(np.int64) & _PARTITION
-        own = distinct(keys)
+        own, ranks = rank_values(keys)
         slots = np.array([self._slot(words, key, add=add) for key in own.tolist()], np.int64)
-        found: Numbers = slots[np.searchsorted(own, keys)]
+        found: Numbers = slots[ranks]
         return found
 
     def _slot(self, words: Sequence[str], key: int, *, add: bool) -> int:
@@ -288,7 +289,7 @@ class Deliveries:
         for name in names:
             words.append([*words_of(rows[name].dictionary), None])
             keys = keys << 32 | (whole_numbers(rows[name].indices, null=-1).astype(np.int64) + 1)
-        own = distinct(keys)
+        own, ranks = rank_values(keys)
         found = []
         for key in own.tolist():
             parts = tuple(
@@ -297,7 +298,7 @@ class Deliveries:
             )
             label = parts if len(names) > 1 else parts[0]
             found.append(NONE if label is None else self._number(known, label))
-        numbered: Numbers = np.array(found or [NONE], np.int64)[np.searchsorted(own, keys)]
+        numbered: Numbers = np.array(found or [NONE], np.int64)[ranks]
         return numbered
 
     def _number(self, known: dict[Any, int], label: Any) -> int:
@@ -324,10 +325,12 @@ def _only(keys: Numbers, values: Numbers, number: int) -> Numbers:
 def _encode_words(words: Sequence[str | None], codes: Numbers) -> pa.DictionaryArray:
     """Texts of rows; null where there is no code, or the word is None."""
     known = np.array([word is not None for word in words] or [False], np.bool_)
-    valid = (codes >= 0) & known[np.maximum(codes, 0)]
-    used = distinct(codes[valid])
-    indices = np.searchsorted(used, np.where(valid, codes, 0)).astype(np.int32)
-    chosen = [words[code] for code in used.tolist()]
+    at = np.maximum(codes, 0)
+    valid = (codes >= 0) & known[at]
+    used = np.zeros(len(known), np.bool_)
+    used[at[valid]] = True
+    places = (np.cumsum(used) - 1).astype(np.int32)
+    chosen = [words[code] for code in np.flatnonzero(used).tolist()]
     return pa.DictionaryArray.from_arrays(
-        numbers(pa.int32(), np.where(valid, indices, 0).astype(np.int32), valid), texts(chosen), safe=False
+        numbers(pa.int32(), np.where(valid, places[at], 0), valid), texts(chosen), safe=False
     )

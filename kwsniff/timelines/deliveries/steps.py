@@ -224,6 +224,16 @@ def number_rows(*columns: Numbers) -> tuple[Numbers, Numbers]:
     return ranks, firsts[: keyed_rows.number_rows(beside, ranks, firsts)]
 
 
+def rank_values(values: Numbers) -> tuple[Numbers, Numbers]:
+    """The distinct values, in order, and the index of each row's value among them."""
+    numbers, firsts = number_rows(values)
+    own = values[firsts]
+    order = np.argsort(own)
+    ranks = np.empty(len(own), np.int64)
+    ranks[order] = np.arange(len(own))
+    return own[order], ranks[numbers]
+
+
 def _pick(column: Numbers, places: Numbers, none: int = UNKNOWN) -> Numbers:
     """The values at these places; `none` where there is no place."""
     if not len(column):
