@@ -71,6 +71,7 @@ seen:
 | 2026-11-27 | eight newer findings, six client libraries | 22 of 22 | 22 of 22 | 8 of 8 |
 | 2026-11-27 | 17 causes, six client libraries, 3.9.2 and 4.3.1; not kept | 15 of 17 | 15 of 15 | 1 of 1 |
 | 2026-11-28 | 13 causes, four client libraries, 3.9.2 and 4.3.1; not kept | 12 of 13 | 11 of 12 | 2 of 2 |
+| 2026-11-28 | duplicates, losses; not kept | 7 of 8 | 7 of 7 | 6 of 6 |
 
 "Cause named": among the first 3 findings; "healthy": nothing was said.
 
