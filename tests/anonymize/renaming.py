@@ -34,6 +34,16 @@ OWN_WORDS = (
     "api_name",
     "error_name",
     "caller",
+    "queued_behind_wait",
+    "status",
+    "reason",
+    "finding",
+    "severity",
+    "confidence",
+    "blames",
+    "subject_kind",
+    "unit",
+    "explained_by",
 )
 _LETTER = re.compile(r"[^\W\d_]|[.:]")
 

@@ -15,7 +15,7 @@ CAPTURES = Path(__file__).parents[2] / "captures"
 
 # What is typed before TAB -> what it offers, or what the line becomes.
 TYPED = [
-    ("kwsniff an", {"analyze"}),
+    ("kwsniff ana", {"analyze"}),
     ("kwsniff s", {"show", "slice", "sql"}),
     ("kwsniff analyze --ta", {"--table"}),
     ("kwsniff analyze --table ap", {"api_calls", "api_ranges"}),
