@@ -87,6 +87,8 @@ def run(args: argparse.Namespace) -> int:
         print(json_text(add_version({"output": args.output, **asdict(done)})))
         return DONE
     print(f"{plural(done.packets, 'packet')}, {plural(done.messages, 'message')}: {clean(args.output)}")
+    if not args.key:
+        print("The key is random; with --key FILE further captures get the same names.")
     return DONE
 
 
@@ -108,5 +110,5 @@ def _anonymize(args: argparse.Namespace, names: "Names", file: IO[bytes]) -> "An
         print_message(f"note: {note}")
     if not say_there(reader.packets, reader.ports, missed=times.missed):
         return Anonymized()
-    say_anonymized(args, done)
+    say_anonymized(done)
     return done

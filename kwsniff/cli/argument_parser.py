@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from kwsniff.cli.help_text import HelpFormatter, in_order
+from kwsniff.cli.help_text import HelpFormatter, fill_usage, in_order
 from kwsniff.errors import UsageError
 
 
@@ -24,7 +24,8 @@ class Parser(argparse.ArgumentParser):
         needed = [action for action in self._actions if action.required and action.option_strings]
         words = [f"{action.option_strings[0]} {action.metavar}" for action in needed]
         given = HelpFormatter("")._format_usage(None, self._get_positional_actions(), [], "")
-        return " ".join([self.prog.replace("%", "%%"), "[options]", *words, *given.split()])
+        usage = " ".join([self.prog.replace("%", "%%"), "[options]", *words, *given.split()])
+        return "\n".join(fill_usage(usage))
 
     def error(self, message: str) -> NoReturn:
         """Raises UsageError with argparse's message and a pointer to the help."""

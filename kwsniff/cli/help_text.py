@@ -24,6 +24,7 @@ GROUPS: Final = (
 """Titles of the groups of options, in their order after the common ones."""
 
 _WIDEST: Final = 80
+_USAGE: Final = "usage: "
 _CONTINUED: Final = re.compile(r"\n  (?!.*kwsniff )")
 _SHELL_WORD: Final = re.compile(r"""(?:-{1,2}[a-z][\w-]* (?![-|<>]))?(?:[^\s"']|"[^"]*"|'[^']*')+""")
 _COMMAND: Final = re.compile(r"  (\S.*?)(?: {2,}(\S.*))?")
@@ -40,11 +41,22 @@ def in_order(groups: Iterable[argparse._ArgumentGroup]) -> list[argparse._Argume
     return sorted(groups, key=lambda group: GROUPS.index(group.title) if group.title in GROUPS else -1)
 
 
+def fill_usage(usage: str) -> list[str]:
+    """A usage line in as many as it takes."""
+    return textwrap.wrap(
+        usage, _width() - len(_USAGE), subsequent_indent=" " * len(_USAGE), break_on_hyphens=False
+    )
+
+
+def _width() -> int:
+    return min(shutil.get_terminal_size().columns, _WIDEST)
+
+
 class HelpFormatter(argparse.HelpFormatter):
     """As argparse's, at most 80 columns wide, and with examples."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=min(shutil.get_terminal_size().columns, _WIDEST))
+        super().__init__(prog, width=_width())
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         blocks = (self._fill_block(block, width) for block in text.strip().split("\n\n"))

@@ -249,7 +249,7 @@ def _write_anonymized(
         args.captures, ports=parse_ports(args.port), tls_keylog=False, times=times, limits=limits
     )
     done = anonymize(reader, wanted.of, args.names, file, times=times, limits=limits)
-    say_anonymized(args, done)
+    say_anonymized(done)
     return done.packets
 
 

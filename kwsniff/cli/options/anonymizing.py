@@ -105,10 +105,8 @@ def _escape(name: str) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in name)
 
 
-def say_anonymized(args: argparse.Namespace, done: "Anonymized") -> None:
-    """Notes on the key, and on what is blank."""
-    if not args.key:
-        print_message("note: a random key; with --key FILE further captures get the same names")
+def say_anonymized(done: "Anonymized") -> None:
+    """Notes on what is blank."""
     if done.blank_packets:
         print_message(f"note: {plural(done.blank_packets, 'packet')} without TCP: only headers are kept")
     if done.blank_messages:
