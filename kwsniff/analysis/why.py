@@ -26,12 +26,12 @@ class Findings(Sequence[Finding]):
     """Findings, worst first.
 
     `account`, `connections`: numbers of calls and connections: all of them, `fine`, `routine` and `explained`
-    by name, `unexplained`. `not_seen`: what the capture cannot show, in sentences.
+    by name, `unexplained`; None where memory lacks. `not_seen`: what the capture cannot show, in sentences.
     """
 
     findings: tuple[Finding, ...]
-    account: Mapping[str, Any]
-    connections: Mapping[str, Any]
+    account: Mapping[str, Any] | None
+    connections: Mapping[str, Any] | None
     not_seen: tuple[str, ...]
 
     @overload
@@ -46,7 +46,8 @@ class Findings(Sequence[Finding]):
 
     def __repr__(self) -> str:
         lines = [f"{each.severity}: {each.finding}: {clean(each.text)}" for each in self.findings]
-        return "\n".join(lines) or f"no findings in {self.account['calls']:,} calls"
+        calls = f" in {self.account['calls']:,} calls" if self.account else ""
+        return "\n".join(lines) or f"no findings{calls}"
 
     def to_pandas(self) -> "pandas.DataFrame":
         """A row for each finding, with the columns of the table `findings`."""

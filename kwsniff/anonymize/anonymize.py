@@ -33,7 +33,7 @@ class Anonymized:
     blank_packets: int = 0
     """Packets that are not TCP, or not understood."""
     blank_messages: int = 0
-    """Messages of which a part was not understood, or that are in no packet."""
+    """Messages that are blank in part, or that no packet carries."""
     undecodable_batches: int = 0
     """Compressed batches that could not have the same size again."""
 

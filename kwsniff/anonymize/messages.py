@@ -43,7 +43,7 @@ class Messages:
         self.limits = replace(limits, message_fields=min(limits.message_fields, limits.shown_fields))
         self.records = Records(names, catalog, limits)
         self.blanked = 0
-        """Messages of which a part was not understood."""
+        """Messages that are blank in part."""
 
     def replace(self, call: Call) -> Iterator[tuple[Packet, bytes]]:
         """Each message of a call with its new bytes."""

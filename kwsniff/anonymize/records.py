@@ -16,6 +16,7 @@ from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.program import Program
 from kwsniff.limits import Limits
 from kwsniff.view.record_entries import Entries
+from kwsniff.view.records import read_length
 from kwsniff.view.tree import Node, fold
 
 _CODEC, _CONTROL = 7, 32
@@ -93,9 +94,10 @@ class Records:
         """Records one behind the other."""
         new, at = bytearray(len(data)), 0
         for _ in range(max(count, 0)):
-            size, begin = _zigzag(data, at)
-            if size < 0 or size > len(data) - begin:
+            length = read_length(data, at)
+            if length is None or not 0 <= length[0] <= len(data) - length[1]:
                 break
+            size, begin = length
             record = data[at : begin + size]
             read = self._record(2, record, is_control=is_control, detail=detail)
             if read is None:
@@ -191,14 +193,3 @@ def _sign(entry: RecordBatch, new: bytes) -> bytes:
         crc ^= 0xFFFFFFFF
     at = _CRC_AT[entry.magic]
     return new[:at] + struct.pack(">I", crc) + new[at + 4 :]
-
-
-def _zigzag(data: bytes, at: int) -> tuple[int, int]:
-    """A record's length, and the position behind that field; -1 if it is none."""
-    raw = 0
-    for count, byte in enumerate(data[at : at + 5]):
-        raw |= (byte & 127) << 7 * count
-        if byte < 128:
-            raw &= 0xFFFFFFFF
-            return raw >> 1 ^ -(raw & 1), at + count + 1
-    return -1, at

@@ -128,14 +128,19 @@ class Unread:
             at += size
 
     def _frames(self, stream: int, at: int, starts: set[int]) -> None:
-        """Heads of frames, from where a message ended to where the next one begins."""
+        """Heads of frames, from where a message ended to where the next one begins. A head counts when its
+        length leads to another one, to a message or to the end: a length may be somebody's bytes."""
+        head, begin = b"", at
         for _ in range(_MOST_FRAMES):
             data = self._streams.gather(stream, at, _REQUEST_HEAD)
             size = int.from_bytes(data[:_PREFIX], "big")
-            if at in starts or len(data) < _PREFIX or not 4 <= size <= self._most_frame:
+            is_end = at in starts or len(data) < _PREFIX
+            if not is_end and not 4 <= size <= self._most_frame:
                 return
-            kept = self._head(data, asks=stream in self._asking)
-            self._streams.write_at(stream, at, data[:kept], data[:kept])
+            self._streams.write_at(stream, begin, head, head)
+            if is_end:
+                return
+            head, begin = data[: self._head(data, asks=stream in self._asking)], at
             at += _PREFIX + size
 
     def _head(self, data: bytes, *, asks: bool) -> int:

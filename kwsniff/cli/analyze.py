@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kwsniff.cli.chosen_calls import add_filters, chosen_filter, refuse_pipes
 from kwsniff.cli.help_text import group_of
-from kwsniff.cli.inputs import refuse_tables
+from kwsniff.cli.inputs import add_captures, refuse_tables
 from kwsniff.cli.options.keylogs import add_keylog_option
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option, parse_limits
@@ -45,12 +45,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "summary.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument(
-        "captures",
-        nargs="*",
-        metavar="CAPTURE",
-        help="pcap or pcapng, plain or inside gzip or zstd; a directory of them; - for standard input",
-    )
+    add_captures(parser, nargs="*")
     parser.add_argument(
         "-o", "--output", metavar="DIR", help="directory for one parquet file per table; created if missing"
     )

@@ -5,7 +5,7 @@ import sys
 from dataclasses import asdict
 from typing import IO, TYPE_CHECKING
 
-from kwsniff.cli.inputs import read_again, refuse_tables
+from kwsniff.cli.inputs import add_captures, read_again, refuse_tables
 from kwsniff.cli.options.anonymizing import add_anonymizing_options, read_key, say_anonymized, write_map
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option, parse_limits
@@ -46,12 +46,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "kwsniff and Wireshark show the same calls.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument(
-        "captures",
-        nargs="+",
-        metavar="CAPTURE",
-        help="pcap or pcapng, plain or inside gzip or zstd; a directory of them; - for standard input",
-    )
+    add_captures(parser)
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="pcapng file to write")
     add_force_option(parser)
     add_anonymizing_options(parser)

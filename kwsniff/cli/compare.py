@@ -175,8 +175,8 @@ def _spans(finding: "Finding", moment: datetime) -> tuple[int, ...]:
     return tuple(side for side, holds in enumerate(sides) if holds) or (int(finding.first_time >= moment),)
 
 
-def _judge(opened: "Opened") -> tuple[list["Finding"], int]:
-    """Problems and warnings, and how many calls are harmed."""
+def _judge(opened: "Opened") -> tuple[list["Finding"], int | None]:
+    """Problems and warnings, and how many calls are harmed; None where memory lacks."""
     from kwsniff.findings.evaluate import evaluate
     from kwsniff.findings.finding_calls import add_up
     from kwsniff.findings.prefilter.figures import figures_of
@@ -184,7 +184,7 @@ def _judge(opened: "Opened") -> tuple[list["Finding"], int]:
     rules = figures_of(opened.files).worth_asking()
     findings = evaluate(opened.database, capture=opened.capture, tables=opened.tables, rules=rules)
     account = add_up(opened.database, findings)["account"]
-    harmed = sum(account["explained"].values()) + account["unexplained"]
+    harmed = None if account is None else sum(account["explained"].values()) + account["unexplained"]
     return [each for each in findings if each.severity != "info"], harmed
 
 

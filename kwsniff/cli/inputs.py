@@ -103,6 +103,16 @@ def open_inputs(
             yield Opened(database, files, words, shlex.quote(keep or "DIR"), read)
 
 
+def add_captures(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
+    """Add the argument to a verb that reads captures."""
+    parser.add_argument(
+        "captures",
+        nargs=nargs,
+        metavar="CAPTURE",
+        help="pcap or pcapng, plain or inside gzip or zstd; a directory of them; - for standard input",
+    )
+
+
 def refuse_tables(captures: Sequence[str]) -> None:
     """Raises UsageError for a folder of tables if the verb reads captures."""
     folders = [name for name in captures if Path(name).is_dir()]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kwsniff.cli.chosen_calls import add_filters, chosen_filter, refuse_pipes
 from kwsniff.cli.colors import line_printer
-from kwsniff.cli.inputs import refuse_tables
+from kwsniff.cli.inputs import add_captures, refuse_tables
 from kwsniff.cli.options.keylogs import add_keylog_option
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option, parse_limits
@@ -56,12 +56,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Show the calls of captures: requests and responses as trees, with frames and times.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument(
-        "captures",
-        nargs="+",
-        metavar="CAPTURE",
-        help="pcap or pcapng, plain or inside gzip or zstd; a directory of them; - for standard input",
-    )
+    add_captures(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object per message and line")
     parser.add_argument(
         "--hexdump", action="store_true", help="show the bytes next to the fields instead of the tree"

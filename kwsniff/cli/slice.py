@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from kwsniff.cli.chosen_calls import add_filters, chosen_filter
-from kwsniff.cli.inputs import open_inputs, read_again, refuse_tables
+from kwsniff.cli.inputs import add_captures, open_inputs, read_again, refuse_tables
 from kwsniff.cli.options.anonymizing import (
     add_anonymize_option,
     check_anonymizing,
@@ -57,12 +57,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "unchanged, with comments that name the calls.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument(
-        "captures",
-        nargs="+",
-        metavar="CAPTURE",
-        help="pcap or pcapng, plain or inside gzip or zstd; a directory of them; - for standard input",
-    )
+    add_captures(parser)
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="pcapng file to write")
     add_force_option(parser)
     parser.add_argument(

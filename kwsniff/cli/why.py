@@ -70,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
     """Exit status 1 if a finding is a problem or there was nothing to read, else 0."""
     from kwsniff.findings.context import QUERIES
     from kwsniff.findings.evaluate import evaluate, prepare_views
+    from kwsniff.findings.finding_calls import add_up
     from kwsniff.findings.prefilter.figures import figures_of
     from kwsniff.sources.paths import local_path
 
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         rules = figures_of(files).worth_asking()
         prepare_views(database, rules, QUERIES)
         findings = evaluate(database, capture=capture, tables=tables, rules=rules)
-        accounts = _add_up(database, findings)
+        accounts = add_up(database, findings)
         told = _prepare(
             database, findings, accounts, None if capture == "CAPTURE" else shlex.join(inputs), args
         )
@@ -144,18 +145,6 @@ def _prepare(
         slowest=list_slowest(database) if shown and not found else (),
         readers=list_readers(database),
     )
-
-
-def _add_up(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]) -> Mapping[str, Any]:
-    from kwsniff.findings.evaluate import lacks_memory
-    from kwsniff.findings.finding_calls import add_up
-
-    try:
-        return add_up(database, findings)
-    except Exception as error:
-        if not lacks_memory(error):
-            raise
-        return {"account": None, "connections": None}
 
 
 def _upgrade(database: "duckdb.DuckDBPyConnection") -> tuple[str, list[dict[str, Any]]]:

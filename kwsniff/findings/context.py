@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kwsniff.findings.evaluate import fetch, lacks_memory
+from kwsniff.findings.database import lacks_memory
+from kwsniff.findings.evaluate import fetch
 from kwsniff.findings.rule import LAST, load_gates
 from kwsniff.findings.sql import load_questions
 from kwsniff.tables.error_codes import SIDES

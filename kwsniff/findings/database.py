@@ -1,5 +1,7 @@
 """A database of DuckDB, in memory; with few threads and addresses where the system bounds these."""
 
+import errno
+import os
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 _ADDRESSES: Final = 200_000_000
 """Bytes for DuckDB's code and threads, and for what the C library loads for them. Where these are refused
 some, the process ends, not the query."""
+_DISK_FULL: Final = os.strerror(errno.ENOSPC)
 
 
 def open_database(*, bare: bool = False) -> "duckdb.DuckDBPyConnection":
@@ -40,3 +43,11 @@ def hush(database: "duckdb.DuckDBPyConnection") -> None:
     ((shown,),) = database.execute("select current_setting('enable_progress_bar')").fetchall()
     if shown:
         database.execute("set enable_progress_bar = false")
+
+
+def lacks_memory(error: Exception) -> bool:
+    """Whether DuckDB says that it may not have the memory that a query takes, or the disk where it puts what
+    goes beyond."""
+    # Its module may be the bare one, or that of its package.
+    kind = type(error).__name__
+    return kind == "OutOfMemoryException" or (kind == "IOException" and _DISK_FULL in str(error))

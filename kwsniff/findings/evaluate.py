@@ -1,7 +1,5 @@
 """Rules over tables -> findings, worst first."""
 
-import errno
-import os
 import re
 from array import array
 from collections.abc import Mapping, Sequence
@@ -13,6 +11,7 @@ import pyarrow as pa
 
 from kwsniff.findings.client_settings import name_settings, read_settings
 from kwsniff.findings.command import write_command
+from kwsniff.findings.database import lacks_memory
 from kwsniff.findings.finding import Finding
 from kwsniff.findings.finding_calls import begin, count_harmed, explain, queries_for
 from kwsniff.findings.harm import keep_harm
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     import duckdb
 
 TOTAL = "select coalesce(sum(total_ns), 0)::bigint as total from timing"
-_DISK_FULL: Final = os.strerror(errno.ENOSPC)
 NOT_ASKED: Final = "findings_incomplete"
 MOST_OF_ONE_RULE: Final = 100
 """Rows; what comes after is left out."""
@@ -91,14 +89,6 @@ def prepare_views(
     """Makes the shared views that findings of these rules, their account and `queries` need, where
     `open_folder` made none."""
     add_views(database, [*(rule.query for rule in rules), *queries_for(rules), TOTAL, *queries])
-
-
-def lacks_memory(error: Exception) -> bool:
-    """Whether DuckDB says that it may not have the memory that a query takes, or the disk where it puts what
-    goes beyond."""
-    # Its module may be the bare one, or that of its package.
-    kind = type(error).__name__
-    return kind == "OutOfMemoryException" or (kind == "IOException" and _DISK_FULL in str(error))
 
 
 def not_asked(names: Sequence[str]) -> list[tuple[Rule, Mapping[str, Any]]]:

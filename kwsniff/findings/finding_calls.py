@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.findings.database import lacks_memory
 from kwsniff.findings.harm import is_harmed, keep_harm
 from kwsniff.findings.rule import LAST, Rule
 from kwsniff.findings.views import ENTRIES
@@ -135,9 +136,18 @@ def calls_batch(rows: Entries) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def add_up(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]) -> dict[str, dict[str, Any]]:
+def add_up(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]) -> dict[str, Any]:
     """The accounts of calls (`account`) and of connections (`connections`): the number of all, `fine`,
-    `routine` and `explained` by name, and `unexplained`, which add up."""
+    `routine` and `explained` by name, and `unexplained`, which add up; None for both where memory lacks."""
+    try:
+        return _add_up(database, findings)
+    except Exception as error:
+        if not lacks_memory(error):
+            raise
+        return {"account": None, "connections": None}
+
+
+def _add_up(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]) -> dict[str, Any]:
     explain(database, findings)
     keep_harm(database)
     _number(database, findings)

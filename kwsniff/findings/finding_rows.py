@@ -16,7 +16,8 @@ from kwsniff.findings.client_settings import (
     want_settings,
 )
 from kwsniff.findings.client_settings import TABLE as CLIENTS
-from kwsniff.findings.evaluate import TOTAL, columns_of, conclude, evaluate, lacks_memory, not_asked
+from kwsniff.findings.database import lacks_memory
+from kwsniff.findings.evaluate import TOTAL, columns_of, conclude, evaluate, not_asked
 from kwsniff.findings.finding import Finding
 from kwsniff.findings.finding_calls import TABLE, begin, list_calls, queries_for
 from kwsniff.findings.harm import FoundHarm, note_signs

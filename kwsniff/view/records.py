@@ -176,7 +176,10 @@ class _Reader:
             raise _Broken("negative_length")
         at = 0
         for index in range(entry.record_count):
-            size, begin = _zigzag(payload, at, index)
+            length = read_length(payload, at)
+            if length is None:
+                raise _Broken("varint_too_long" if len(payload) - at >= 5 else "unexpected_end", index)
+            size, begin = length
             if size < 0:
                 raise _Broken("negative_length", index)
             if size > len(payload) - begin:
@@ -303,15 +306,15 @@ def _message(message: dict[str, Any], offset: int, wrapper: RecordBatch) -> dict
     }
 
 
-def _zigzag(data: bytes, at: int, index: int) -> tuple[int, int]:
-    """A record's length, and the position after that field."""
+def read_length(data: bytes, at: int) -> tuple[int, int] | None:
+    """A record's length, and the position after that field; None if it is cut, or longer than 5 bytes."""
     raw = 0
     for count, byte in enumerate(data[at : at + 5]):
         raw |= (byte & 127) << 7 * count
         if byte < 128:
             raw &= 0xFFFFFFFF
             return raw >> 1 ^ -(raw & 1), at + count + 1
-    raise _Broken("varint_too_long" if len(data) - at >= 5 else "unexpected_end", index)
+    return None
 
 
 def _sequence(base: int, delta: int) -> int:

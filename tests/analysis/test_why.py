@@ -10,6 +10,7 @@ import pytest
 
 import kwsniff
 from kwsniff.cli.main import run
+from kwsniff.findings import finding_calls
 
 CAPTURE = Path(__file__).parents[2] / "captures" / "incidents" / "broker_stalled" / "broker.pcap"
 
@@ -39,9 +40,41 @@ def test_findings_are_those_of_the_verb(folder: Path, capsys: pytest.CaptureFixt
 def test_only_chosen_calls_are_judged(folder: Path) -> None:
     for source in (CAPTURE, folder):
         found = kwsniff.why(source, where="api_name = 'Heartbeat'")
+        assert found.account is not None
         assert found.account["calls"] == found.account["fine"] > 0
         assert repr(found) == f"no findings in {found.account['calls']} calls"
-    assert kwsniff.why(CAPTURE, until="+2s").account["calls"] < kwsniff.why(CAPTURE).account["calls"]
+    part, whole = kwsniff.why(CAPTURE, until="+2s").account, kwsniff.why(CAPTURE).account
+    assert part is not None
+    assert whole is not None
+    assert part["calls"] < whole["calls"]
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("how", ["why", "compare", "Python"])
+def test_where_memory_lacks_for_the_account_findings_are_still_there(
+    how: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """DuckDB raises this class; the account is then unknown."""
+
+    class OutOfMemoryException(Exception):
+        pass
+
+    def refuse(*_: object) -> None:
+        raise OutOfMemoryException
+
+    monkeypatch.setattr(finding_calls, "_add_up", refuse)
+    if how == "Python":
+        found = kwsniff.why(folder)
+        assert found.account is None
+        assert found[0].finding == "broker_stalled"
+    elif how == "why":
+        assert run(["why", str(folder)]) == 1
+        assert "PROBLEM broker_stalled" in capsys.readouterr().out
+    else:
+        assert run(["compare", str(folder), str(folder), "--json"]) == 0
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["bad"]["harmed"] is None
+        assert [each["finding"] for each in answer["bad"]["findings"]] == ["broker_stalled"]
 
 
 def test_a_folder_of_tables_takes_no_option_of_captures(folder: Path) -> None:

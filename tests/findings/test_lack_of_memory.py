@@ -11,7 +11,7 @@ import pytest
 
 import kwsniff
 from kwsniff.findings import evaluate
-from kwsniff.findings.database import open_database
+from kwsniff.findings.database import lacks_memory, open_database
 from kwsniff.findings.finding_rows import find_in_files
 from kwsniff.findings.rule import Rule
 from kwsniff.tables.stored_files import files_of_tables
@@ -69,8 +69,8 @@ def test_a_query_whose_temporary_files_have_no_room_lacks_memory(small_disk: Pat
         database.execute("set max_temp_directory_size = '10GB'")
         with pytest.raises(Exception, match="No space left") as refused:
             database.execute(_SPILLS).fetchall()
-        assert evaluate.lacks_memory(refused.value)
+        assert lacks_memory(refused.value)
         assert database.execute("select 7").fetchall() == [(7,)]  # the next rule is asked as ever
     with open_database(bare=True) as database, pytest.raises(Exception, match="syntax") as wrong:
         database.execute("selec")
-    assert not evaluate.lacks_memory(wrong.value)
+    assert not lacks_memory(wrong.value)

@@ -101,7 +101,9 @@ def counted(output: Path, form: str, capsys: pytest.CaptureFixture[str]) -> set[
     found.add(json.loads(capsys.readouterr().out)["calls"])
     cli.run(["why", "--json", str(output)])
     found.add(json.loads(capsys.readouterr().out)["account"]["calls"])
-    return found | {kwsniff.why(output).account["calls"]}
+    account = kwsniff.why(output).account
+    assert account is not None
+    return found | {account["calls"]}
 
 
 @pytest.mark.slow
