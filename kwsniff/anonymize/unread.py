@@ -129,7 +129,7 @@ class Unread:
 
     def _frames(self, stream: int, at: int, starts: set[int]) -> None:
         """Heads of frames, from where a message ended to where the next one begins. A head counts when its
-        length leads to another one, to a message or to the end: a length may be somebody's bytes."""
+        length leads to another one, to a message or to the end: what looks like a length may be a name."""
         head, begin = b"", at
         for _ in range(_MOST_FRAMES):
             data = self._streams.gather(stream, at, _REQUEST_HEAD)
