@@ -180,8 +180,14 @@ def width() -> int:
 
 
 def wrap(text: str, room: int, begin: str = "") -> list[str]:
-    """A text in lines of `room` columns; lines after the first are indented by the length of `begin`."""
+    """A text in lines of `room` columns; lines after the first are indented by the length of `begin`.
+
+    A `begin` that takes more than half of the line, as a path may, wraps with the text.
+    """
+    indent = " " * len(begin)
+    if 2 * len(begin) > room:
+        begin, text, indent = "", begin + text, "  "
     return textwrap.wrap(
-        text, room, initial_indent=begin, subsequent_indent=" " * len(begin),
+        text, room, initial_indent=begin, subsequent_indent=indent,
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip

@@ -171,11 +171,20 @@ def test_folders_of_tables_tell_the_same_as_captures(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", [60, 80])
-def test_no_line_is_wider_than_the_screen(
-    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("folder", ["a", "a_folder_whose_name_needs_most_of_a_line_here"])
+def test_no_line_is_wider_than_the_screen_but_for_a_longer_path(
+    folder: str,
+    columns: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Paths are given from the current folder: how long the checkout's own path is makes no difference."""
+    monkeypatch.chdir(tmp_path)
+    Path(folder).mkdir()
+    good, bad = (shutil.copy(clock(name), Path(folder) / f"{name}.pcap") for name in ("near", "quota"))
     monkeypatch.setenv("COLUMNS", str(columns))
-    assert run(["compare", clock("near"), clock("quota")]) == DONE
+    assert run(["compare", str(good), str(bad)]) == DONE
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= columns
     assert "client shop" in out
