@@ -4,7 +4,7 @@ Memory is bounded: when sightings fill their share of the memory limit, the batc
 rows. A reader that comes later has a row without its Produce, and is counted as left out.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -51,11 +51,9 @@ class Deliveries:
         self._most = max(self._room.most // _SHARE // _BYTES, _LEAST)
         self.batches: list[pa.RecordBatch] = []
         self._schema = coded_schema(TABLES["deliveries"])
-        self._held: Numbers = np.zeros((len(_KEPT), 0), np.int64)
-        """Room for sightings, a row for each column of _KEPT."""
+        self._held = [{name: np.zeros(0, np.int64) for name in _KEPT}]
+        """Sightings, by column: those whose halves were looked for, and behind them what came since."""
         self._num_held = 0
-        self._joined = 0
-        """Sightings whose halves were looked for."""
         self._places: dict[Place, int] = {}
         self._clients: dict[tuple[str | None, str | None], int] = {}
         self._groups: dict[str, int] = {}
@@ -117,8 +115,8 @@ class Deliveries:
         """Continues from a saved state."""
         columns, self._places, self._clients, self._groups, self._topics, commits, settled = state
         self._settled = np.frombuffer(settled, np.int64).reshape(2, -1).copy()
-        self._held = np.stack([np.frombuffer(columns[name], np.int64) for name in _KEPT])
-        self._num_held = self._joined = self._held.shape[1]
+        self._held = [{name: np.frombuffer(columns[name], np.int64).copy() for name in _KEPT}]
+        self._num_held = len(self._held[0]["kind"])
         self._commits = np.frombuffer(commits, np.int64).reshape(3, -1)
 
     def finish(self) -> None:
@@ -132,23 +130,17 @@ class Deliveries:
         slots = self._merge_slots()[told["slot"]] if self._num_held else told["slot"]
         return Ages({**told, "slot": slots})
 
-    def _hold(self, told: Mapping[str, Numbers]) -> None:
-        first, self._num_held = self._num_held, self._num_held + len(told["kind"])
-        if self._num_held > self._held.shape[1]:
-            # Twice as much, so that rows are seldom moved; what was not written to takes no memory.
-            larger = np.empty((len(_KEPT), max(2 * first, self._num_held)), np.int64)
-            larger[:, :first] = self._held[:, :first]
-            self._held = larger
-        for row, name in zip(self._held, _KEPT, strict=True):
-            row[first : self._num_held] = told[name]
+    def _hold(self, told: dict[str, Numbers]) -> None:
+        self._held.append(told)
+        self._num_held += len(told["kind"])
 
     def _columns(self) -> dict[str, Numbers]:
         """All sightings, by column, where they are held."""
-        told = dict(zip(_KEPT, self._held[:, : self._num_held], strict=True))
-        if self._joined < self._num_held:
+        if len(self._held) > 1:
+            told = {name: np.concatenate([each.pop(name) for each in self._held]) for name in _KEPT}
             join_halves(told)
-            self._joined = self._num_held
-        return told
+            self._held = [told]
+        return self._held[0]
 
     def _settle(self, until: int) -> None:
         """Makes rows of the batches that were seen first before the sighting `until`, and lets them go."""
@@ -169,10 +161,9 @@ class Deliveries:
         if len(rows.batch):
             self.batches.append(self._rows(told, rows))
         now = int(np.count_nonzero(left))
-        for column in told.values():
-            column[:now] = column[left]
+        self._held = [{name: told.pop(name)[left] for name in _KEPT}]
         self._room.charge(-_BYTES * (self._num_held - now))
-        self._num_held = self._joined = now
+        self._num_held = now
 
     def _note_settled(self, told: dict[str, Numbers], batches: Numbers) -> None:
         """Keeps from which offset to which each partition was let go with its Produce."""
