@@ -94,8 +94,7 @@ def count_errors(
 
 _CHECKED = {
     "network": "the network",
-    "refusals": "refused calls",
-    "doors": "listeners",
+    "errors": "error responses",
     "capture": "the capture",
 }
 _SLOWEST = """

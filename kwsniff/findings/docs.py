@@ -71,18 +71,18 @@ The column is null without findings: with `--where` or `--table` alone, in strea
 
 _TITLES = {
     "brokers": "Brokers",
-    "opening": "Opening connections",
+    "connections": "Connections",
     "network": "Network",
     "clients": "Clients",
     "groups": "Groups",
-    "progress": "Progress",
+    "records": "Records",
     "cluster": "Cluster",
     "transactions": "Transactions",
-    "refusals": "Refused requests",
-    "doors": "Wrong listener",
+    "errors": "Error responses",
+    "listeners": "Listeners",
     "protocol": "Protocol",
     "capture": "Capture",
-    "rest": "The rest",
+    "unexplained": "Unexplained",
     UPGRADE: "Upgrade",
 }
 

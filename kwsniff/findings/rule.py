@@ -19,18 +19,18 @@ SUBJECT_KINDS: Final = (
 
 GROUPS: Final = (
     "brokers",
-    "opening",
+    "connections",
     "network",
     "clients",
     "groups",
-    "progress",
+    "records",
     "cluster",
     "transactions",
-    "refusals",
-    "doors",
+    "errors",
+    "listeners",
     "protocol",
     "capture",
-    "rest",
+    "unexplained",
 )
 """The folders of rules, in the order of the docs. `kwsniff upgrade` has one of its own."""
 

@@ -1,4 +1,4 @@
-"""The same causes with other clients, other releases and other numbers: brokers, network, wrong doors."""
+"""The same causes with other clients, other releases and other numbers: brokers, network, wrong listeners."""
 
 from __future__ import annotations
 

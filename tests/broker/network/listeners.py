@@ -1,4 +1,4 @@
-"""Wrong doors: servers and clients that do not speak Kafka, PROXY headers.
+"""Wrong listeners: servers and clients that do not speak Kafka, PROXY headers.
 
 In each scene another client, with the right settings, works at the same time.
 """

@@ -1,4 +1,4 @@
-"""Wrong doors and broken rules, by hand: the cause and its owner; the neighbour stays quiet."""
+"""Wrong listeners and broken rules, by hand: the cause and its owner; the neighbour stays quiet."""
 
 from __future__ import annotations
 
