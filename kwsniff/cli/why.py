@@ -14,7 +14,7 @@ from kwsniff.cli.inputs import HELP, add_input_options, add_page_options, open_i
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.places import add_place_option, parse_places, with_placed
 from kwsniff.cli.options.times import zone_of
-from kwsniff.cli.why_lines import MOST_CALLS, Packets, Told, all_lines, screen_lines
+from kwsniff.cli.why_lines import MOST_CALLS, Answer, Packets, all_lines, screen_lines
 from kwsniff.texts import JSON_VERSION, json_text
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         prepare_views(database, rules, QUERIES)
         findings = evaluate(database, capture=capture, tables=tables, rules=rules)
         accounts = add_up(database, findings)
-        told = _prepare(
+        answer = _prepare(
             database, findings, accounts, None if capture == "CAPTURE" else shlex.join(inputs), args
         )
         if file is not None:
@@ -96,18 +96,20 @@ def run(args: argparse.Namespace) -> int:
                 file,
                 database,
                 findings,
-                basis=told.basis,
-                not_seen=told.not_seen,
+                basis=answer.basis,
+                not_seen=answer.not_seen,
                 accounts=accounts,
-                capture=told.captures,
+                capture=answer.captures,
                 upgrade=_upgrade(database),
-                zone=told.zone,
+                zone=answer.zone,
             )
         if args.json:
-            _print_json(database, told)
+            _print_json(database, answer)
     if not args.json:
         height = shutil.get_terminal_size().lines - 1
-        line_printer(_STYLES)(all_lines(told, width()) if args.all else screen_lines(told, width(), height))
+        line_printer(_STYLES)(
+            all_lines(answer, width()) if args.all else screen_lines(answer, width(), height)
+        )
     return int(not read or any(each.severity == "problem" for each in findings))
 
 
@@ -117,7 +119,7 @@ def _prepare(
     accounts: Mapping[str, Any],
     captures: str | None,
     args: argparse.Namespace,
-) -> Told:
+) -> Answer:
     from kwsniff.findings.context import (
         count_errors,
         describe_basis,
@@ -132,7 +134,7 @@ def _prepare(
     shown = not args.json
     found = any(each.severity != "info" for each in findings)
     proofs = {number for each in findings for number in each.call_ids[:MOST_CALLS]} if shown else set()
-    return Told(
+    return Answer(
         basis=basis,
         findings=findings,
         accounts=accounts,
@@ -165,24 +167,25 @@ def _packets(filters: Mapping[int, Sequence["DisplayFilter"]]) -> Packets:
     }
 
 
-def _print_json(database: "duckdb.DuckDBPyConnection", told: Told) -> None:
+def _print_json(database: "duckdb.DuckDBPyConnection", answer: Answer) -> None:
     from importlib import metadata
 
     from kwsniff.findings.display_filters import filters_of, find_filters
     from kwsniff.findings.evaluate import as_json
 
-    captures = told.basis["captures"] or []
-    filters = find_filters(database, {number for each in told.findings for number in each.call_ids})
+    captures = answer.basis["captures"] or []
+    filters = find_filters(database, {number for each in answer.findings for number in each.call_ids})
     found = {
         "version": JSON_VERSION,
         "kwsniff": metadata.version("kwsniff"),
         "captures": captures,
         "findings": [
-            as_json(each) | {"display_filters": filters_of(each, filters, captures)} for each in told.findings
+            as_json(each) | {"display_filters": filters_of(each, filters, captures)}
+            for each in answer.findings
         ],
-        **told.accounts,
-        **told.errors,
-        "deliveries": list(told.readers),
-        "not_seen": list(told.not_seen),
+        **answer.accounts,
+        **answer.errors,
+        "deliveries": list(answer.readers),
+        "not_seen": list(answer.not_seen),
     }
     print(json_text(found, indent=2))

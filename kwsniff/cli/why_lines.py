@@ -38,7 +38,7 @@ Packets = Mapping[int, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Answer:
     """What to show. `captures`: quoted for a shell; None if tables were read. `accounts`: `account` and
     `connections` of finding_calls.py, None where there was no memory to add them up."""
 
@@ -57,25 +57,25 @@ class Told:
     accounts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def screen_lines(told: Told, width: int, height: int) -> list[str]:
+def screen_lines(answer: Answer, width: int, height: int) -> list[str]:
     """At most `height` rows of the terminal, or 23 on lower ones: the first finding with its proof, as many
     others as fit, and the limits of the capture."""
     room = max(height, _LEAST_LINES)
-    head = list(_headline(told, width))
-    whole = list(all_lines(told, width))
+    head = list(_headline(answer, width))
+    whole = list(all_lines(answer, width))
     if _height(whole, width) <= room:
         return whole
-    last = ["", *_list_unseen(told.not_seen[:1], width), _MORE]
+    last = ["", *_list_unseen(answer.not_seen[:1], width), _MORE]
     room -= _height([*head, *last], width)
-    body, left = _fit(told, width, room)
+    body, left = _fit(answer, width, room)
     room -= _height(body, width)
     # Each part gets the largest size that fits.
-    clients, brokers = failure_grids(without_routine(told.errors))
+    clients, brokers = failure_grids(without_routine(answer.errors))
     for sizes in (
         [_errors(clients, width, most) for most in (_MOST_ERRORS, 2, 1)],
-        [_notes(told, width)],
-        [_slowest(told.slowest, width)],
-        [_readers(told.readers, width)],
+        [_notes(answer, width)],
+        [_slowest(answer.slowest, width)],
+        [_readers(answer.readers, width)],
         [_errors(brokers, width, most) for most in (_MOST_ERRORS, 2, 1)],
     ):
         lines = next((lines for each in sizes if _height(lines := list(each), width) <= room), [])
@@ -90,9 +90,9 @@ def _height(lines: Sequence[str], width: int) -> int:
     return sum(max(1, -(-len(line) // width)) for line in lines)
 
 
-def _fit(told: Told, width: int, room: int) -> tuple[list[str], bool]:
+def _fit(answer: Answer, width: int, room: int) -> tuple[list[str], bool]:
     """Findings in at most that many lines, in full or one line per kind; and whether some are left out."""
-    bad = [finding for finding in told.findings if finding.severity != "info"]
+    bad = [finding for finding in answer.findings if finding.severity != "info"]
     body: list[str] = []
     firsts = _firsts(_causes(bad))
     number = 0
@@ -102,8 +102,8 @@ def _fit(told: Told, width: int, room: int) -> tuple[list[str], bool]:
         follow = _consequences(bad, finding)
         also = _wrap(", ".join(_kinds(follow)), width, "    Consequences:  ") if follow else ()
         for calls, rows, see in _SIZES:
-            folder = _folder([finding], told.captures) if see else []
-            lines = ["", *_paragraph(finding, told, width, calls, rows, see=see), *also, *folder]
+            folder = _folder([finding], answer.captures) if see else []
+            lines = ["", *_paragraph(finding, answer, width, calls, rows, see=see), *also, *folder]
             if _height([*body, *lines, *short], width) <= room:
                 break
         else:
@@ -117,28 +117,28 @@ def _fit(told: Told, width: int, room: int) -> tuple[list[str], bool]:
     return [*body, "", _REST, *_in_short(rest, width)] if rest else body, bool(rest)
 
 
-def all_lines(told: Told, width: int) -> Iterator[str]:
+def all_lines(answer: Answer, width: int) -> Iterator[str]:
     """Everything, whatever its length."""
-    yield from _headline(told, width)
-    bad = [finding for finding in told.findings if finding.severity != "info"]
+    yield from _headline(answer, width)
+    bad = [finding for finding in answer.findings if finding.severity != "info"]
     firsts = _firsts(_causes(bad))[:_MOST_TOLD]
     shown = [each for cause in firsts for each in (cause, *_firsts(_consequences(bad, cause)))]
     rest = [finding for finding in bad if all(finding is not one for one in shown)]
     for finding in shown:
         yield ""
-        yield from _paragraph(finding, told, width, MOST_CALLS)
+        yield from _paragraph(finding, answer, width, MOST_CALLS)
     if rest:
         yield ""
         yield "Other findings (details: --json):"
         yield from _in_short(rest, width)
-    yield from _folder(shown, told.captures)
-    yield from _notes(told, width)
-    for grid in failure_grids(without_routine(told.errors)):
+    yield from _folder(shown, answer.captures)
+    yield from _notes(answer, width)
+    for grid in failure_grids(without_routine(answer.errors)):
         yield from _errors(grid, width, _MOST_ERRORS)
-    yield from _slowest(told.slowest, width)
-    yield from _readers(told.readers, width)
+    yield from _slowest(answer.slowest, width)
+    yield from _readers(answer.readers, width)
     yield ""
-    yield from _list_unseen(told.not_seen, width)
+    yield from _list_unseen(answer.not_seen, width)
 
 
 def _firsts(findings: Sequence["Finding"]) -> list["Finding"]:
@@ -164,9 +164,9 @@ def _consequences(findings: Sequence["Finding"], cause: "Finding") -> list["Find
     return found
 
 
-def _besides(findings: Sequence["Finding"], told: Sequence["Finding"]) -> list["Finding"]:
-    """Findings that are neither in `told` nor a consequence of one that is."""
-    known = [each for one in told for each in (one, *_consequences(findings, one))]
+def _besides(findings: Sequence["Finding"], shown: Sequence["Finding"]) -> list["Finding"]:
+    """Findings that are neither in `shown` nor a consequence of one that is."""
+    known = [each for one in shown for each in (one, *_consequences(findings, one))]
     return [finding for finding in findings if all(finding is not each for each in known)]
 
 
@@ -179,8 +179,8 @@ def _folder(findings: Sequence["Finding"], captures: str | None) -> list[str]:
     ]
 
 
-def _notes(told: Told, width: int) -> Iterator[str]:
-    notes = [finding for finding in told.findings if finding.severity == "info"]
+def _notes(answer: Answer, width: int) -> Iterator[str]:
+    notes = [finding for finding in answer.findings if finding.severity == "info"]
     if notes:
         yield ""
         yield "Notes:"
@@ -270,12 +270,12 @@ def _readers(rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
         yield from fit(Grid("", names, cells, order), width).lines
 
 
-def _headline(told: Told, width: int) -> Iterator[str]:
-    basis = told.basis
+def _headline(answer: Answer, width: int) -> Iterator[str]:
+    basis = answer.basis
     counts = [
         plural(number, word)
         for word in ("problem", "warning")
-        if (number := sum(each.severity == word for each in told.findings))
+        if (number := sum(each.severity == word for each in answer.findings))
     ]
     long = "" if basis["seconds"] is None else f" in {basis['seconds']:.1f} s"
     scope = (
@@ -283,9 +283,9 @@ def _headline(told: Told, width: int) -> Iterator[str]:
         f"with {plural(basis['brokers'], 'broker')}{name_known(basis['servers'])}{long}, "
         f"{in_bytes(basis['payload_bytes'])}"
     )
-    yield from _counts_line(told, width, counts, scope)
+    yield from _counts_line(answer, width, counts, scope)
     for name in ("account", "connections"):
-        if account := told.accounts.get(name):
+        if account := answer.accounts.get(name):
             yield from _account(account, "call" if name == "account" else "connection", width)
 
 
@@ -306,18 +306,18 @@ def _account(account: Mapping[str, Any], what: str, width: int) -> Iterator[str]
     yield from _wrap(f"{plural(total, what)}: {', '.join(parts)}.", width, "")
 
 
-def _counts_line(told: Told, width: int, counts: Sequence[str], scope: str) -> Iterator[str]:
-    basis = told.basis
+def _counts_line(answer: Answer, width: int, counts: Sequence[str], scope: str) -> Iterator[str]:
+    basis = answer.basis
     if counts and basis["calls"]:
         yield from _wrap(f"{' and '.join(counts)} in {scope}.", width, "")
     elif counts:
         yield from _wrap(f"{' and '.join(counts)}; the capture has no Kafka calls.", width, "")
     elif basis["calls"]:
-        harmed = sum(each["unexplained"] for each in told.accounts.values() if each)
+        harmed = sum(each["unexplained"] for each in answer.accounts.values() if each)
         found = "No rule explains the harm" if harmed else "No finding"
         yield from _wrap(f"{found} in {scope}.", width, "")
-        yield from _wrap(told.checked, width, "")
-        errors = sum(each["count"] for each in without_routine(told.errors)["errors_by_client"])
+        yield from _wrap(answer.checked, width, "")
+        errors = sum(each["count"] for each in without_routine(answer.errors)["errors_by_client"])
         if errors:
             received = f"{plural(errors, 'error')} that clients received"
             routine = f"{received} {'is' if errors == 1 else 'are'} routine: see below."
@@ -327,7 +327,7 @@ def _counts_line(told: Told, width: int, counts: Sequence[str], scope: str) -> I
 
 
 def _paragraph(
-    finding: "Finding", told: Told, width: int, calls: int, rows: int | None = None, *, see: bool = True
+    finding: "Finding", answer: Answer, width: int, calls: int, rows: int | None = None, *, see: bool = True
 ) -> Iterator[str]:
     """A finding with its proof. `rows`: limit for its sentence and its command; `see`: with the command."""
     share = "" if not finding.time_share else f"  {finding.time_share:.0%} of total call latency."
@@ -338,7 +338,7 @@ def _paragraph(
         "",
     )
     if finding.first_time is not None or finding.last_time is not None:
-        yield f"  When: {told.zone.between(finding.first_time, finding.last_time)}"
+        yield f"  When: {answer.zone.between(finding.first_time, finding.last_time)}"
     lines = _wrap(clean(finding.text) + share, width, "  ", whole=rows is None)
     yield from lines[:rows]
     if rows is not None and len(lines) > rows:
@@ -347,7 +347,7 @@ def _paragraph(
     if finding.call_ids:
         yield from _wrap("calls " + _some(finding.call_ids), width, "  Proof: ")
         for number in finding.call_ids[:calls]:
-            for said in told.packets.get(number, ()):
+            for said in answer.packets.get(number, ()):
                 yield f"    {number}: {clean(said)}"
     elif finding.frames:
         yield from _wrap("packets " + _some(finding.frames), width, "  Proof: ")

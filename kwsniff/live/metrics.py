@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from kwsniff.live.batches import Batches
 from kwsniff.live.calls import Times, endpoint, times_of, topics_of, with_labels
-from kwsniff.live.overdue_responses import Owed
+from kwsniff.live.overdue_responses import OverdueResponses
 from kwsniff.live.rebalances import UnderWay
 from kwsniff.live.series import Series
 from kwsniff.live.session import Progress
-from kwsniff.live.watch import Held
+from kwsniff.live.watch import CurrentFinding
 from kwsniff.tables.arrays import Numbers, numbers, valid_rows, whole_numbers
 from kwsniff.tables.grouping import Groups
 
@@ -156,20 +156,20 @@ class Metrics:
                 for values, number in zip(groups.labels(), groups.counts().tolist(), strict=True):
                     self._series.count("tcp_events", number, *values)
 
-    def hold(self, held: Sequence[Held]) -> None:
+    def hold(self, held: Sequence[CurrentFinding]) -> None:
         """Sets the current findings; earlier ones end."""
         with self._turn:
             self._series.show("finding", {(each.finding.finding, each.finding.subject): 1 for each in held})
 
-    def owe(self, owed: Owed, under_way: Sequence[UnderWay], rebalances: int) -> None:
+    def show_overdue(self, overdue: OverdueResponses, under_way: Sequence[UnderWay], rebalances: int) -> None:
         """Sets overdue responses, rebalances in progress, and the number of completed rebalances."""
         with self._turn:
             for dimension, name in _DIMENSIONS.items():
-                worst = owed.worst(dimension)
-                self._series.show(f"{name}_late_answers", {(each,): debt.calls for each, debt in worst})
-                late = {(each,): debt.oldest_ns / 1e9 for each, debt in worst}
+                worst = overdue.worst(dimension)
+                self._series.show(f"{name}_late_answers", {(each,): late.calls for each, late in worst})
+                late = {(each,): late.oldest_ns / 1e9 for each, late in worst}
                 self._series.show(f"{name}_late_seconds", late)
-            lasts = {(each.group_id,): max(owed.now - each.since, 0) / 1e9 for each in under_way}
+            lasts = {(each.group_id,): max(overdue.now - each.since, 0) / 1e9 for each in under_way}
             self._series.show("group_rebalancing_seconds", lasts)
             self._series.level("rebalances", rebalances)
 

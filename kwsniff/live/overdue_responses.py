@@ -86,7 +86,7 @@ def not_lost(waits: Iterable[Wait], lost_since: Callable[[int], int]) -> list[Wa
 
 
 @dataclass(slots=True)
-class Debt:
+class Overdue:
     """The number of overdue responses, and the age of the oldest."""
 
     calls: int = 0
@@ -99,23 +99,25 @@ class Debt:
 
 
 @dataclass(slots=True)
-class Owed:
-    """Overdue responses at one moment. `debts`: dimension, name, Debt; `joins`: calls that wait for a
-    group."""
+class OverdueResponses:
+    """Overdue responses at one moment. `by_dimension`: dimension, name, Overdue; `joins`: calls that wait for
+    a group."""
 
     now: int = 0
-    debts: dict[str, dict[str, Debt]] = field(default_factory=lambda: {name: {} for name in DIMENSIONS})
-    total: Debt = field(default_factory=Debt)
+    by_dimension: dict[str, dict[str, Overdue]] = field(
+        default_factory=lambda: {name: {} for name in DIMENSIONS}
+    )
+    total: Overdue = field(default_factory=Overdue)
     joins: tuple[Wait, ...] = ()
 
-    def worst(self, dimension: str) -> list[tuple[str, Debt]]:
+    def worst(self, dimension: str) -> list[tuple[str, Overdue]]:
         """Longest overdue first."""
-        return sorted(self.debts[dimension].items(), key=lambda item: (-item[1].oldest_ns, item[0]))
+        return sorted(self.by_dimension[dimension].items(), key=lambda item: (-item[1].oldest_ns, item[0]))
 
     def late_ns(self, dimension: str, name: str) -> int:
         """Age of the oldest overdue response, or 0."""
-        debt = self.debts.get(dimension, {}).get(name)
-        return debt.oldest_ns if debt else 0
+        overdue = self.by_dimension.get(dimension, {}).get(name)
+        return overdue.oldest_ns if overdue else 0
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: the longest overdue of each dimension, at most 100."""
@@ -123,8 +125,8 @@ class Owed:
             "owed": self.total.calls,
             **{
                 f"owed_by_{dimension[:-1]}": [
-                    {dimension[:-1]: name, "calls": debt.calls, "oldest_ns": debt.oldest_ns}
-                    for name, debt in self.worst(dimension)[:100]
+                    {dimension[:-1]: name, "calls": overdue.calls, "oldest_ns": overdue.oldest_ns}
+                    for name, overdue in self.worst(dimension)[:100]
                 ]
                 for dimension in DIMENSIONS
             },
@@ -136,11 +138,11 @@ def grace_of(delay_ns: int) -> int:
     return min(GRACE_NS, max(_NAMED_NS - delay_ns, _LEAST_GRACE_NS))
 
 
-def count_owed(
+def count_overdue(
     now: int, waits: Iterable[Wait], catalog: Catalog, names: Mapping[str, str], grace_ns: int = GRACE_NS
-) -> Owed:
+) -> OverdueResponses:
     """Counts responses overdue for `grace_ns` or longer. `names`: topic id -> name."""
-    owed = Owed(now)
+    overdue = OverdueResponses(now)
     joins = []
     meeting = rendezvous(catalog)
     for wait in waits:
@@ -150,11 +152,11 @@ def count_owed(
         late_ns = now - wait.due
         if late_ns < grace_ns:
             continue
-        owed.total.add(late_ns)
+        overdue.total.add(late_ns)
         for dimension, name in _names(wait, catalog, names):
-            owed.debts[dimension].setdefault(name, Debt()).add(late_ns)
-    owed.joins = tuple(joins)
-    return owed
+            overdue.by_dimension[dimension].setdefault(name, Overdue()).add(late_ns)
+    overdue.joins = tuple(joins)
+    return overdue
 
 
 def _names(wait: Wait, catalog: Catalog, names: Mapping[str, str]) -> Iterable[tuple[str, str]]:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.traits import CLASSIC
 from kwsniff.live.batches import Batches
-from kwsniff.live.overdue_responses import GRACE_NS, Owed, Wait
+from kwsniff.live.overdue_responses import GRACE_NS, OverdueResponses, Wait
 from kwsniff.tables.arrays import whole_numbers
 from kwsniff.tables.rows import pick
 from kwsniff.timelines.groups.rebalances import JOIN, SYNC, Standing, group_roles
@@ -90,16 +90,16 @@ class Rebalancing:
                 self._add_row({name: _plain(value) for name, value in row.items()})
             self.count += max(rows.num_rows - MOST_SHOWN, 0)
 
-    def look(self, owed: Owed) -> None:
+    def look(self, overdue: OverdueResponses) -> None:
         """Updates the rebalances in progress from the calls that wait now."""
         groups: dict[str, list[Wait]] = {}
-        for wait in owed.joins:
+        for wait in overdue.joins:
             if wait.group_id is not None:
                 groups.setdefault(wait.group_id, []).append(wait)
         found = [
             each
             for group_id, waits in groups.items()
-            if (each := self._under_way(group_id, waits, owed.now)) is not None
+            if (each := self._under_way(group_id, waits, overdue.now)) is not None
         ]
         self.under_way = tuple(sorted(found, key=lambda each: each.since)[:MOST_SHOWN])
 

@@ -26,15 +26,15 @@ from kwsniff.live.late_secrets import LateSecrets, has_bytes
 from kwsniff.live.overdue_responses import (
     MOST_OWED,
     Drops,
-    Owed,
+    OverdueResponses,
     Wait,
-    count_owed,
+    count_overdue,
     grace_of,
     not_lost,
     rendezvous,
 )
 from kwsniff.live.ring_buffer import PacketRing
-from kwsniff.live.snapshot import Picture, make_batches
+from kwsniff.live.snapshot import Snapshot, make_batches
 from kwsniff.sources.live_source import LiveSource
 from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.tables.captures import CaptureName, account, capture_row, captures_batch
@@ -147,14 +147,14 @@ class Session:
         """The rows since the last call. Re-raises an exception of the thread."""
         return self._take()[0]
 
-    def take_with_picture(self) -> tuple[Batches, Picture | None]:
+    def take_with_snapshot(self) -> tuple[Batches, Snapshot | None]:
         """The same, and a snapshot of unfinished calls and connections. Before `finish` only. None before
         the first packet."""
         batches, state = self._take(save=True)
         if state is None:
             return batches, None
         silent_ns = time.monotonic_ns() - self._heard_ns
-        return batches, Picture(state, self._path.state(), deepcopy(self._timelines.state()), silent_ns)
+        return batches, Snapshot(state, self._path.state(), deepcopy(self._timelines.state()), silent_ns)
 
     def _take(self, *, save: bool = False) -> tuple[Batches, bytes | None]:
         with self._turn:
@@ -171,11 +171,11 @@ class Session:
             raise failure
         return concat_batches(map(self._batches, taken)), state
 
-    def develop(self, picture: Picture) -> Batches:
+    def read_snapshot(self, snapshot: Snapshot) -> Batches:
         """The rows if the capture had ended with the snapshot: calls in flight, open connections, the
         state of
         groups. Thread-safe: it does not access the running capture."""
-        return make_batches(picture, self._catalog, self._delivered, self.source)
+        return make_batches(snapshot, self._catalog, self._delivered, self.source)
 
     def find_watermark(self) -> int | None:
         """The capture's clock: all packets before this time (nanoseconds since the epoch) have been read."""
@@ -199,7 +199,7 @@ class Session:
             self._clock = self.source.find_watermark(self._bytes, self._analyzer.times[1], silent_ns)
         return self._clock
 
-    def find_overdue(self) -> Owed:
+    def find_overdue(self) -> OverdueResponses:
         """Overdue responses, and calls that wait for their group."""
         with self._turn:
             now = self._read_watermark() or 0
@@ -207,7 +207,7 @@ class Session:
             rows = [] if self._finished else self._analyzer.waits(now - grace, self._joins, MOST_OWED)
             names = self._analyzer.late_topics() if rows else {}
         waits = not_lost((Wait(*row) for row in rows), self._drops.since)
-        return count_owed(now, waits, self._catalog, names, grace)
+        return count_overdue(now, waits, self._catalog, names, grace)
 
     def standing(self, group_id: str) -> Standing | None:
         """The current state of a classic group, from the rows taken so far."""

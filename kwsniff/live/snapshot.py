@@ -14,7 +14,7 @@ from kwsniff.timelines.timelines import Timelines
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class Snapshot:
     """A snapshot of unfinished calls and connections in a running capture."""
 
     state: bytes
@@ -26,17 +26,17 @@ class Picture:
 
 
 def make_batches(
-    picture: Picture, catalog: Catalog, delivered: tuple[str, ...], source: LiveSource
+    snapshot: Snapshot, catalog: Catalog, delivered: tuple[str, ...], source: LiveSource
 ) -> Batches:
     """The rows of a snapshot. `delivered`: tables from the core."""
-    analyzer = resume_analyzer(catalog, picture.state, delivered)
+    analyzer = resume_analyzer(catalog, snapshot.state, delivered)
     facts = analyzer.close_capture()
     analyzer.finish()
     path = RowPath(catalog, TABLES)
-    path.resume(picture.held)
+    path.resume(snapshot.held)
     batches = path.build_all(take_rows(analyzer, delivered))
     timelines = Timelines(catalog)
-    timelines.resume(picture.timelines)
+    timelines.resume(snapshot.timelines)
     if noted := path.note(batches):
         timelines.add(noted)
     for table, batch in batches.items():
@@ -45,7 +45,7 @@ def make_batches(
     row = capture_row(CaptureName(source.interface), facts | {"truncated": False})
     row["dropped_by_kernel"] = source.dropped
     if row["last_time"] is not None:  # no packets since: waiting calls have waited longer
-        row["last_time"] += picture.silent_ns
+        row["last_time"] += snapshot.silent_ns
     account(row, analyzer.accounting(0))
     settled = [{table: public_rows(table, rows)} for table, rows in timelines.take(1)]
     return concat_batches([batches, *settled, {"captures": captures_batch([row])}])

@@ -1,7 +1,7 @@
 """Findings of a running capture: the rules of kwsniff/findings over the rows of the last minute.
 
     run loop ─ add: rows ─▶ steps of the window ─┐
-             ─ look: picture ────────────────────┴▶ thread: tables, bounds, rules ─▶ held: current findings
+             ─ look: snapshot ────────────────────┴▶ thread: tables, bounds, rules ─▶ held: current findings
 
 Calls in flight and open connections come from a snapshot of the capture: the rows if it ended now. The run
 loop passes references and never waits; the thread works at most every few seconds, and less often the longer
@@ -31,7 +31,7 @@ from kwsniff.findings.rule import load_rules
 from kwsniff.findings.views import READ, columns_named, open_tables
 from kwsniff.limits import Limits
 from kwsniff.live.batches import Batches, one_batch
-from kwsniff.live.snapshot import Picture
+from kwsniff.live.snapshot import Snapshot
 from kwsniff.memory import memory_left, release_memory, resident_bytes
 from kwsniff.tables.arrays import whole_numbers
 from kwsniff.tables.harm import KEYS, HeldHarm, keys_of
@@ -55,7 +55,7 @@ _MB: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class CurrentFinding:
     """A current finding. `since`: its earliest time since it became current."""
 
     finding: Finding
@@ -104,12 +104,12 @@ _NO_CALLS: Final = np.zeros((0, 3), np.int64)
 
 
 class Watch:
-    """Use as a context manager. `develop`: Session.develop; `most_rows`: limit finding_rows; `memory`: size
-    of the process in bytes above which fewer rows are evaluated."""
+    """Use as a context manager. `read_snapshot`: Session.read_snapshot; `most_rows`: limit finding_rows;
+    `memory`: size of the process in bytes above which fewer rows are evaluated."""
 
     def __init__(
         self,
-        develop: Callable[[Picture], Batches],
+        read_snapshot: Callable[[Snapshot], Batches],
         *,
         most_rows: int,
         memory: int = Limits().memory,
@@ -117,7 +117,7 @@ class Watch:
         every: float = EVERY_S,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.held: tuple[Held, ...] = ()
+        self.held: tuple[CurrentFinding, ...] = ()
         """Current findings, worst first."""
         self.trouble: str | None = None
         """Why the search for findings has stopped, in one line."""
@@ -127,7 +127,7 @@ class Watch:
         """Whether that is because the process reached its memory limit."""
         self.connections: pa.RecordBatch | None = None
         """Connections open at the last snapshot, of any protocol."""
-        self._develop = develop
+        self._read_snapshot = read_snapshot
         self._most_rows = most_rows
         self._memory = memory
         self._noted: dict[tuple[str, str], _Noted] = {}
@@ -139,7 +139,7 @@ class Watch:
         self._due = now() + every
         self._steps: deque[_Step] = deque()
         self._rows = 0
-        self._job: tuple[tuple[_Step, ...], Picture | None] | None = None
+        self._job: tuple[tuple[_Step, ...], Snapshot | None] | None = None
         self._turn = threading.Condition()
         self._closed = False
         self._thread = threading.Thread(target=self._work, name="kwsniff-findings", daemon=True)
@@ -197,10 +197,10 @@ class Watch:
             harm, self._harm = self._harm, HeldHarm(MOST_NOTED_CALLS)
         return harm
 
-    def look(self, picture: Picture | None) -> None:
+    def look(self, snapshot: Snapshot | None) -> None:
         """Makes the thread evaluate the current window."""
         with self._turn:
-            self._job = tuple(self._steps), picture
+            self._job = tuple(self._steps), snapshot
             self._turn.notify_all()
 
     def conclude(self) -> None:
@@ -220,10 +220,10 @@ class Watch:
                     self._job = None
                     self._turn.notify_all()
                     return
-                steps, picture = self._job
+                steps, snapshot = self._job
             started = self._now()
             try:
-                self._hold(*self._judge(steps, picture))
+                self._hold(*self._judge(steps, snapshot))
             except (KwsniffError, MemoryError, OSError, RuntimeError, ValueError, _errors()) as error:
                 self.held, self.trouble = (), f"the search for findings has stopped: {error}"
             release_memory()
@@ -233,8 +233,8 @@ class Watch:
                 self._job = None
                 self._turn.notify_all()
 
-    def _judge(self, steps: Sequence[_Step], picture: Picture | None) -> tuple[list[Finding], Entries]:
-        unfinished = {} if picture is None else self._develop(picture)
+    def _judge(self, steps: Sequence[_Step], snapshot: Snapshot | None) -> tuple[list[Finding], Entries]:
+        unfinished = {} if snapshot is None else self._read_snapshot(snapshot)
         self.connections = unfinished.get("connections")
         release_memory()
         steps = self._fitting(steps, resident_bytes() + _TO_LOOK + _bytes(steps))
@@ -296,11 +296,11 @@ class Watch:
 
     def _hold(self, findings: Sequence[Finding], calls: Entries) -> None:
         before = {(each.finding.finding, each.finding.subject): each.since for each in self.held}
-        held: dict[tuple[str, str], Held] = {}
+        held: dict[tuple[str, str], CurrentFinding] = {}
         for finding in findings[:MOST_HELD]:
             key = (finding.finding, finding.subject)
             times = [time for time in (before.get(key), finding.first_time) if time is not None]
-            held.setdefault(key, Held(finding, min(times, default=None)))
+            held.setdefault(key, CurrentFinding(finding, min(times, default=None)))
         self.held = tuple(held.values())
         with self._turn:
             room = MOST_NOTED_CALLS - sum(len(each.calls) for each in self._noted.values())

@@ -19,9 +19,9 @@ import pyarrow as pa
 from kwsniff.analysis.rollups.errors import Failures
 from kwsniff.live.batches import Batches
 from kwsniff.live.calls import NO_NAME, Times, endpoint, times_of, topics_of, with_labels
-from kwsniff.live.overdue_responses import Owed
+from kwsniff.live.overdue_responses import OverdueResponses
 from kwsniff.live.rebalances import UnderWay
-from kwsniff.live.watch import Held
+from kwsniff.live.watch import CurrentFinding
 from kwsniff.tables.arrays import Bits, Numbers, whole_numbers
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.rows import pick
@@ -118,9 +118,9 @@ class Window:
         """The latest completed calls, newest last."""
         self.under_way: Sequence[UnderWay] = ()
         """Rebalances in progress."""
-        self.owed = Owed()
+        self.overdue = OverdueResponses()
         """Overdue responses."""
-        self.held: Sequence[Held] = ()
+        self.held: Sequence[CurrentFinding] = ()
         """Current findings, worst first."""
         self.connections: Sequence[Mapping[str, Any]] = ()
         """Open connections, those with most bytes first."""
@@ -171,15 +171,15 @@ class Window:
     def frozen(self) -> "Window":
         """A frozen copy of the window, to display while this one continues."""
         now = self.now()
-        picture = Window(self.seconds, now=lambda: now)
-        picture.calls, picture.errors = self.calls, self.errors
-        picture.unanswered, picture.not_captured = self.unanswered, self.not_captured
-        picture.rebalances, picture.under_way = tuple(self.rebalances), self.under_way
-        picture.owed, picture.connections = self.owed, self.connections
-        picture.names, picture._started, picture.held = self.names, self._started, self.held
-        picture.clock = self.clock
-        picture._steps, picture._last = self._steps.copy(), self._last.copy()
-        return picture
+        snapshot = Window(self.seconds, now=lambda: now)
+        snapshot.calls, snapshot.errors = self.calls, self.errors
+        snapshot.unanswered, snapshot.not_captured = self.unanswered, self.not_captured
+        snapshot.rebalances, snapshot.under_way = tuple(self.rebalances), self.under_way
+        snapshot.overdue, snapshot.connections = self.overdue, self.connections
+        snapshot.names, snapshot._started, snapshot.held = self.names, self._started, self.held
+        snapshot.clock = self.clock
+        snapshot._steps, snapshot._last = self._steps.copy(), self._last.copy()
+        return snapshot
 
     def error_counts(self) -> Counter[tuple[str, str, str]]:
         """(error, API, topic or group) -> error codes in the window."""

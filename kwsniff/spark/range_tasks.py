@@ -20,7 +20,7 @@ from kwsniff.spark.statistics import new_figures, write_figures
 from kwsniff.timelines.committed_lag import Commits, End
 from kwsniff.timelines.decoded_messages import PLACE
 from kwsniff.timelines.duplicates.duplicate_connections import Twin, Twins
-from kwsniff.timelines.memory_budget import Room
+from kwsniff.timelines.memory_budget import MemoryBudget
 from kwsniff.timelines.metadata.leaders import Change, Copies
 from kwsniff.timelines.metadata.topic_names import News
 from kwsniff.timelines.offsets import NO_OFFSETS
@@ -85,7 +85,7 @@ class Surveyed:
 @register
 @dataclass(slots=True)
 class Followed:
-    """What a range gave; `left_out` for want of room."""
+    """What a range gave; `left_out` for want of budget."""
 
     parts: list[Part]
     figures: str | None
@@ -128,14 +128,14 @@ def follow_range(number: int, *, work: Work, ranges: Items, common: Items) -> Fo
             if figures:
                 figures.add(table, batch)
     path = write_figures(work.scratch, figures) if figures else None
-    return Followed(writer.close(), path, follower.room.left_out)
+    return Followed(writer.close(), path, follower.budget.left_out)
 
 
 class _Follower:
     """Goes through a range, with what is in front of it and behind."""
 
     def __init__(self, own: Range, told: Common, work: Work) -> None:
-        self.room = Room()
+        self.budget = MemoryBudget()
         self._own = own
         self._work = work
         self._paths = told.find_files(own)
@@ -143,7 +143,7 @@ class _Follower:
         catalog = load_catalog(work.layouts or "")
         self._copies = Copies(Change(*each) for each in told.changes)
         self._news = deque(News(*each) for each in told.news)
-        self._commits = Commits(catalog, self.room)
+        self._commits = Commits(catalog, self.budget)
         self._waits = ProvenWaits(catalog, self._copies)
         self._texts = HeldTexts()
 
@@ -199,9 +199,9 @@ class _Follower:
             return
         self._waits.add(calls, told, timed, news, wanted=is_own)
         self._texts.note(told, timed)
-        if self._texts.bytes > self.room.most // 2:
+        if self._texts.bytes > self.budget.most // 2:
             self._texts = HeldTexts()
-            self.room.left_out += 1
+            self.budget.left_out += 1
             self._waits.forget()
 
     def _rows(self, at_least: int) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -27,7 +27,7 @@ from kwsniff.tables.arrays import (
 from kwsniff.tables.compute import dictionary_encode, filter_rows
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.timelines.decoded_messages import PLACE
-from kwsniff.timelines.memory_budget import RECORD, SHORT, Room
+from kwsniff.timelines.memory_budget import RECORD, SHORT, MemoryBudget
 from kwsniff.timelines.metadata.topic_names import News
 
 MOST_PARTITIONS = 200_000
@@ -74,8 +74,8 @@ _BYTES_OF_AN_END: Final = RECORD - SHORT
 class Commits:
     """Tracks partitions through the batches of offsets.py; `batches`: rows of the table commits."""
 
-    def __init__(self, catalog: Catalog, room: Room | None = None) -> None:
-        self._room = Room() if room is None else room
+    def __init__(self, catalog: Catalog, budget: MemoryBudget | None = None) -> None:
+        self._budget = MemoryBudget() if budget is None else budget
         self.batches: list[pa.RecordBatch] = []
         self.forgotten = 0
         """Ends dropped because of MOST_PARTITIONS or the memory limit."""
@@ -113,7 +113,7 @@ class Commits:
         for each in news:
             self._add_name(each)
         self._ends = dict(ends)
-        self._room.charge(_BYTES_OF_AN_END * len(ends))
+        self._budget.charge(_BYTES_OF_AN_END * len(ends))
 
     def take(self, at_least: int) -> Iterator[pa.RecordBatch]:
         """The rows, if there are enough."""
@@ -132,7 +132,7 @@ class Commits:
 
     def finish(self) -> None:
         """Ends the input."""
-        self._room.charge(-_BYTES_OF_AN_END * len(self._ends))
+        self._budget.charge(-_BYTES_OF_AN_END * len(self._ends))
         self._ends.clear()
 
     def _take(self, offsets: pa.RecordBatch) -> None:
@@ -152,12 +152,12 @@ class Commits:
         for place, end in told.latest():
             # Removed and reinserted, so that the first one has the oldest report.
             before = self._ends.pop(place, None)
-            self._room.charge(0 if before else _BYTES_OF_AN_END)
+            self._budget.charge(0 if before else _BYTES_OF_AN_END)
             self._ends[place] = later(before, end)
-        while self._ends and (len(self._ends) > MOST_PARTITIONS or self._room.is_full):
+        while self._ends and (len(self._ends) > MOST_PARTITIONS or self._budget.is_full):
             self.forgotten += 1
-            self._room.left_out += 1
-            self._room.charge(-_BYTES_OF_AN_END)
+            self._budget.left_out += 1
+            self._budget.charge(-_BYTES_OF_AN_END)
             del self._ends[next(iter(self._ends))]
 
     def _commit(self, offsets: pa.RecordBatch, commits: Numbers, told: "_Told") -> None:

@@ -22,7 +22,7 @@ _NO_CORRELATION: Final = bytes(4)
 _SHORT_MESSAGE: Final = 4096
 """Maximum size of a message that is cached, because it may repeat."""
 
-Said = Mapping[str, Any]
+Fields = Mapping[str, Any]
 
 
 def with_details(
@@ -46,23 +46,23 @@ def with_details(
     return pa.RecordBatch.from_arrays([*part.columns, *given, places], names=[*columns, *BYTES, PLACE])
 
 
-def read_request(catalog: Catalog, api_key: int, api_version: int, data: bytes | None) -> Said:
+def read_request(catalog: Catalog, api_key: int, api_version: int, data: bytes | None) -> Fields:
     """The body's fields by name, without unreadable ones."""
     return {} if data is None else _read(catalog, api_key, api_version, data, "request")
 
 
-def read_response(catalog: Catalog, api_key: int, api_version: int, data: bytes | None) -> Said:
+def read_response(catalog: Catalog, api_key: int, api_version: int, data: bytes | None) -> Fields:
     """The same of a response."""
     return {} if data is None else _read(catalog, api_key, api_version, data, "response")
 
 
-def _read(catalog: Catalog, api_key: int, api_version: int, data: bytes, direction: str) -> Said:
+def _read(catalog: Catalog, api_key: int, api_version: int, data: bytes, direction: str) -> Fields:
     if len(data) <= _SHORT_MESSAGE:
         return _read_once(catalog, api_key, api_version, data, direction)
     return _read_anew(catalog, api_key, api_version, data, direction)
 
 
-def _read_anew(catalog: Catalog, api_key: int, api_version: int, data: bytes, direction: str) -> Said:
+def _read_anew(catalog: Catalog, api_key: int, api_version: int, data: bytes, direction: str) -> Fields:
     from kwsniff.view.decode import decode
     from kwsniff.view.document import document
 

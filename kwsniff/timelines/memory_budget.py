@@ -3,7 +3,7 @@
 Trackers charge the size of their Python objects here. When the limit is reached, a tracker drops the entries
 idle for longest or takes no new ones. Both are counted and become an anomaly.
 
-    --limit memory | interpreter | core: 1/2 of the rest | rows: 1/4 | Room: 1/4 |
+    --limit memory | interpreter | core: 1/2 of the rest | rows: 1/4 | names: 1/4 |
 """
 
 from typing import Any, Final
@@ -19,7 +19,7 @@ RECORD: Final = 640
 """Approximate bytes of an object with a dozen fields, with its key and slot."""
 
 
-class Room:
+class MemoryBudget:
     """Charged bytes, and their maximum `most`. `left_out`: number of dropped or ignored entries."""
 
     def __init__(self, memory: int = Limits().memory) -> None:

@@ -23,7 +23,7 @@ from kwsniff.timelines.groups.heartbeats import without_repeats
 from kwsniff.timelines.groups.members import Member, Members
 from kwsniff.timelines.groups.rebalance import Rebalance
 from kwsniff.timelines.groups.rebalances import Group, Rebalances, group_roles
-from kwsniff.timelines.memory_budget import Room
+from kwsniff.timelines.memory_budget import MemoryBudget
 from kwsniff.timelines.metadata import cluster, servers
 from kwsniff.timelines.metadata.cluster import Cluster
 from kwsniff.timelines.metadata.leaders import Leader, Leaders
@@ -133,20 +133,20 @@ class Timelines:
     def __init__(self, catalog: Catalog, memory: int | None = None) -> None:
         """`memory`: limit of the whole analysis, if not the default."""
         error_names = {code: error.name for code, error in catalog.errors.items()}
-        self._room = room = Room() if memory is None else Room(memory)
-        names = TopicNames(room)
+        self._budget = budget = MemoryBudget() if memory is None else MemoryBudget(memory)
+        names = TopicNames(budget)
         self._catalog = catalog
         self._names = names
-        self.rebalances = Rebalances(catalog, room)
-        self.members = Members(names, catalog, room)
-        self.transactions = Transactions(error_names, catalog, room)
-        self.commits = Commits(catalog, room)
-        self.deliveries = Deliveries(room)
-        self.leaders = Leaders(room)
-        self.servers = Servers(catalog, room)
-        self.cluster = Cluster(names, self.leaders, self.servers, catalog, room)
+        self.rebalances = Rebalances(catalog, budget)
+        self.members = Members(names, catalog, budget)
+        self.transactions = Transactions(error_names, catalog, budget)
+        self.commits = Commits(catalog, budget)
+        self.deliveries = Deliveries(budget)
+        self.leaders = Leaders(budget)
+        self.servers = Servers(catalog, budget)
+        self.cluster = Cluster(names, self.leaders, self.servers, catalog, budget)
         self.waits = ProvenWaits(catalog, self.leaders)
-        self.clients = Clients(catalog, room)
+        self.clients = Clients(catalog, budget)
         self._texts = HeldTexts()
 
     def add_rows(self, table: str, batch: pa.RecordBatch) -> None:
@@ -166,7 +166,7 @@ class Timelines:
         self.deliveries.add(sightings, news)
         self.waits.add(calls, told, timed, news)
         self._texts.note(told, timed)
-        if self._texts.bytes > self._room.most // 2:
+        if self._texts.bytes > self._budget.most // 2:
             self._settle_waits()
 
     def add_calls(self, batch: pa.RecordBatch) -> list[News]:
@@ -182,13 +182,13 @@ class Timelines:
 
     def leave_out(self, number: int) -> None:
         """Adds entries that other trackers of a part left out."""
-        self._room.left_out += number
+        self._budget.left_out += number
 
     def _settle_waits(self) -> None:
         """Held rows and proofs keep the texts of their batches: if texts are long, stops holding
         rows."""
         self._texts = HeldTexts()
-        self._room.left_out += 1
+        self._budget.left_out += 1
         self.waits.forget()
 
     def state(self) -> tuple[Any, ...]:
@@ -232,9 +232,9 @@ class Timelines:
                     part = rows[begin : begin + _TOGETHER]
                     yield table, batch_of(table, [e.row() if isinstance(e, Leader) else e for e in part])
                 rows.clear()
-        if at_least == 0 and (told := self._room.anomalies()):
+        if at_least == 0 and (told := self._budget.anomalies()):
             yield "anomalies", batch_of("anomalies", told)
-            self._room.left_out = 0
+            self._budget.left_out = 0
         for batch in self.commits.take(at_least):
             yield "commits", self.deliveries.age_commits(batch)
         for batch in self.deliveries.take(at_least):
@@ -255,5 +255,5 @@ class Timelines:
             self.waits,
             self.clients,
             self.servers,
-            self._room,  # last, because the ones before may release memory for their state
+            self._budget,  # last, because the ones before may release memory for their state
         )

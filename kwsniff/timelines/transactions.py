@@ -19,7 +19,7 @@ from kwsniff.tables.arrays import valid_rows
 from kwsniff.tables.rows import pick
 from kwsniff.timelines.call_ids import note_call
 from kwsniff.timelines.decoded_messages import read_request
-from kwsniff.timelines.memory_budget import RECORD, SHORT, Room
+from kwsniff.timelines.memory_budget import RECORD, SHORT, MemoryBudget
 
 MOST_PRODUCERS = 10_000
 """Maximum transactional ids tracked at a time; beyond that, the one idle for longest is closed."""
@@ -187,9 +187,12 @@ class Transactions:
     """Tracks transactional ids through batches of api_calls; `rows`: completed transactions."""
 
     def __init__(
-        self, error_names: Mapping[int, str], catalog: Catalog | None = None, room: Room | None = None
+        self,
+        error_names: Mapping[int, str],
+        catalog: Catalog | None = None,
+        budget: MemoryBudget | None = None,
     ) -> None:
-        self._room = Room() if room is None else room
+        self._budget = MemoryBudget() if budget is None else budget
         self._catalog = catalog or load_catalog()
         self._roles = transaction_roles(self._catalog)
         self.rows: list[Row] = []
@@ -225,14 +228,14 @@ class Transactions:
         else:
             self._take_part(name, producer, call)
         self._charge(producer, producer.size())
-        while self._producers and (len(self._producers) > MOST_PRODUCERS or self._room.is_full):
+        while self._producers and (len(self._producers) > MOST_PRODUCERS or self._budget.is_full):
             oldest = next(iter(self._producers))
             self.forgotten += 1
-            self._room.left_out += 1
+            self._budget.left_out += 1
             self._give_up(oldest, self._producers.pop(oldest))
 
     def _charge(self, producer: Producer, size: int) -> None:
-        self._room.charge(size - producer.charged)
+        self._budget.charge(size - producer.charged)
         producer.charged = size
 
     def state(self) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from kwsniff.analysis.analyze import analyze
 from kwsniff.findings.api_purposes import names_of
 from kwsniff.findings.views import open_folder
 from kwsniff.temporary import temporary_folder
-from kwsniff.verify.tshark import Seen, messages
+from kwsniff.verify.tshark import TsharkMessage, messages
 
 if TYPE_CHECKING:
     import duckdb
@@ -195,10 +195,10 @@ class _Comparison:
     def __init__(self) -> None:
         self.agreement = Agreement()
         self._ours: list[Message] = []
-        self._theirs: list[Seen] = []
-        self._paired: list[tuple[Message, Seen]] = []
+        self._theirs: list[TsharkMessage] = []
+        self._paired: list[tuple[Message, TsharkMessage]] = []
 
-    def pair(self, ours: Iterable[Message], theirs: Iterable[Sequence[Seen]]) -> None:
+    def pair(self, ours: Iterable[Message], theirs: Iterable[Sequence[TsharkMessage]]) -> None:
         """Both in the order of their packets."""
         mine = groupby(ours, key=lambda each: each.frame)
         frame, group = _next(mine)
@@ -216,7 +216,7 @@ class _Comparison:
             self._keep(group, ())
             frame, group = _next(mine)
 
-    def _match(self, ours: Sequence[Message], theirs: Sequence[Seen]) -> None:
+    def _match(self, ours: Sequence[Message], theirs: Sequence[TsharkMessage]) -> None:
         left = [*theirs]
         alone = []
         for message in ours:
@@ -228,7 +228,7 @@ class _Comparison:
                 self._compare(message, found)
         self._keep(alone, left)
 
-    def _keep(self, ours: Iterable[Message], theirs: Iterable[Seen]) -> None:
+    def _keep(self, ours: Iterable[Message], theirs: Iterable[TsharkMessage]) -> None:
         for message in ours:
             if len(self._ours) < _MOST:
                 self._ours.append(message)
@@ -240,7 +240,7 @@ class _Comparison:
             else:
                 self.agreement.left_out += 1
 
-    def _compare(self, message: Message, seen: Seen, *, any_packet: bool = False) -> None:
+    def _compare(self, message: Message, seen: TsharkMessage, *, any_packet: bool = False) -> None:
         told = self.agreement
         told.both["requests" if message.to_broker else "responses"] += 1
         if seen.undecoded:
@@ -250,7 +250,7 @@ class _Comparison:
             return
         self._differ(message, seen, any_packet=any_packet)
 
-    def _differ(self, message: Message, seen: Seen, *, any_packet: bool = False) -> None:
+    def _differ(self, message: Message, seen: TsharkMessage, *, any_packet: bool = False) -> None:
         told = self.agreement
         for what, ours, theirs in _facts(message, seen):
             if any_packet and what == _LAST:
@@ -263,7 +263,7 @@ class _Comparison:
     def explain(self, database: "duckdb.DuckDBPyConnection") -> None:
         """What only one of them saw."""
         connections = _Connections(database)
-        waiting: dict[tuple[Any, ...], list[Seen]] = defaultdict(list)
+        waiting: dict[tuple[Any, ...], list[TsharkMessage]] = defaultdict(list)
         for seen in self._theirs:
             waiting[seen.to_broker, seen.correlation_id, seen.size].append(seen)
         for message in self._ours:
@@ -312,11 +312,11 @@ def _next(groups: Iterator[tuple[int, Iterator[Message]]]) -> tuple[int | None, 
     return frame, [*group]
 
 
-def _is_same(message: Message, seen: Seen) -> bool:
+def _is_same(message: Message, seen: TsharkMessage) -> bool:
     return (message.to_broker, message.correlation_id) == (seen.to_broker, seen.correlation_id)
 
 
-def _facts(message: Message, seen: Seen) -> Iterator[tuple[str, Any, Any]]:
+def _facts(message: Message, seen: TsharkMessage) -> Iterator[tuple[str, Any, Any]]:
     """Name, ours and theirs of what both of them tell."""
     if seen.size is not None and message.size is not None:
         yield "size", message.size, seen.size + 4
@@ -371,7 +371,7 @@ class _Connections:
             self._known[connection_id] = found
         return self._known[connection_id]
 
-    def reason(self, seen: Seen) -> str | None:
+    def reason(self, seen: TsharkMessage) -> str | None:
         """Why only tshark has a message."""
         ends = [*seen.sender, *seen.receiver] if seen.to_broker else [*seen.receiver, *seen.sender]
         facts = self._ask(
@@ -384,7 +384,7 @@ class _Connections:
             return "sent_again"
         return _why(facts)
 
-    def used_before(self, message: Message, seen: Seen) -> bool:
+    def used_before(self, message: Message, seen: TsharkMessage) -> bool:
         """Whether the request that tshark names had the same correlation id on the same connection."""
         values = [message.connection_id, message.correlation_id, seen.request_frame]
         return bool(self._database.execute(_USED_BEFORE, values).fetchall())

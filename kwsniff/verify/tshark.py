@@ -20,7 +20,7 @@ _SETTINGS: Final = {"tcp.reassemble_out_of_order": "TRUE", "tcp.desegment_tcp_st
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class TsharkMessage:
     """A message as decoded by tshark. ``frame``: its last frame; ``errors``: nonzero codes,
     None if it shows no code. ``undecoded``: why it decoded only the header."""
 
@@ -55,7 +55,7 @@ def witness_version() -> str:
     return f"tshark {found[1]}" if found else "tshark"
 
 
-def messages(path: str, ports: Sequence[int]) -> Generator[list[Seen], None, None]:
+def messages(path: str, ports: Sequence[int]) -> Generator[list[TsharkMessage], None, None]:
     """The Kafka messages that end in a packet, packet by packet. `ports`: those of brokers.
 
     Raises CaptureError if tshark ends before the capture does.
@@ -85,7 +85,7 @@ def messages(path: str, ports: Sequence[int]) -> Generator[list[Seen], None, Non
 _CUT_SHORT: Final = "cut short in the middle of a packet"
 
 
-def _read(capture: Any, path: str, ports: frozenset[int]) -> Iterator[list[Seen]]:
+def _read(capture: Any, path: str, ports: frozenset[int]) -> Iterator[list[TsharkMessage]]:
     from pyshark.capture.capture import TSharkCrashException
 
     last = 0
@@ -100,7 +100,7 @@ def _read(capture: Any, path: str, ports: frozenset[int]) -> Iterator[list[Seen]
             raise CaptureError(f"{path}: tshark stopped after packet {last}: {error}") from error
 
 
-def _read_packet(packet: Any, layer: Any, ports: frozenset[int]) -> Seen:
+def _read_packet(packet: Any, layer: Any, ports: frozenset[int]) -> TsharkMessage:
     def numbers(name: str) -> list[int]:
         return [int(text, 0) for text in _values(layer, name)]
 
@@ -111,7 +111,7 @@ def _read_packet(packet: Any, layer: Any, ports: frozenset[int]) -> Seen:
     )
     if not to_broker:
         version = next(iter(numbers("response_version")), None)
-    return Seen(
+    return TsharkMessage(
         frame=int(packet.number),
         sender=(address.src, int(packet.tcp.srcport)),
         receiver=(address.dst, int(packet.tcp.dstport)),

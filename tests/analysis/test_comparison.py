@@ -15,7 +15,7 @@ import pytest
 from kwsniff.cli import main
 from kwsniff.verify import comparison, tshark
 from kwsniff.verify.comparison import REASONS, compare_with_tshark
-from kwsniff.verify.tshark import Seen
+from kwsniff.verify.tshark import TsharkMessage
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 FIRST_STEPS = CAPTURES / "first_steps" / "capture.pcap"
@@ -63,10 +63,10 @@ def test_a_version_that_this_tshark_does_not_know_is_named(capsys: pytest.Captur
 def told(changes: dict[str, Any] | None = None, *, at: int = 4, drop: bool = False) -> Any:
     """What tshark might say of first_steps' first call, with one thing changed."""
 
-    def messages(path: str, ports: Sequence[int]) -> Iterator[list[Seen]]:
+    def messages(path: str, ports: Sequence[int]) -> Iterator[list[TsharkMessage]]:
         client, broker = ("127.0.0.1", 43882), ("127.0.0.1", 9093)
-        request = Seen(4, client, broker, True, 18, 3, 1, "shop-producer", 70, None, (), None, False)
-        answer = Seen(6, broker, client, False, 18, 3, 1, None, 720, 4, (), None, False)
+        request = TsharkMessage(4, client, broker, True, 18, 3, 1, "shop-producer", 70, None, (), None, False)
+        answer = TsharkMessage(6, broker, client, False, 18, 3, 1, None, 720, 4, (), None, False)
         for seen in (request, answer):
             if seen.frame == at and drop:
                 continue

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kwsniff.cli.why_lines import Told, all_lines, screen_lines
+from kwsniff.cli.why_lines import Answer, all_lines, screen_lines
 from kwsniff.findings import rule as rules
 from kwsniff.findings.evaluate import conclude
 from kwsniff.findings.finding import Finding
@@ -78,9 +78,9 @@ def test_causes_come_first_however_many_are_behind_each_other() -> None:
     assert [each.explained_by for each in found] == [None, "connect_slow", "path_dead"]
 
 
-def _told(found: list[Finding]) -> Told:
+def _answer(found: list[Finding]) -> Answer:
     basis = {"seconds": 1.0, "calls": 9, "clients": 1, "brokers": 1, "payload_bytes": 10, "servers": []}
-    return Told(basis, found, {"errors_by_client": [], "errors_by_broker": []}, ["nothing"], {}, None)
+    return Answer(basis, found, {"errors_by_client": [], "errors_by_broker": []}, ["nothing"], {}, None)
 
 
 def test_the_screen_has_consequences_under_their_cause() -> None:
@@ -90,7 +90,7 @@ def test_the_screen_has_consequences_under_their_cause() -> None:
         _row("not_authorized", "spy", "spy", things="", errors_named="NO"),
         _row("idle_closed", "cron", "cron"),
     )
-    lines = screen_lines(_told(found), 80, 28)
+    lines = screen_lines(_answer(found), 80, 28)
     cause = next(number for number, line in enumerate(lines) if line.startswith("WARNING idle_closed"))
     assert lines[0].startswith("1 problem and 3 warnings in 9 calls")
     below = " ".join(" ".join(lines[cause:]).split())
@@ -100,7 +100,7 @@ def test_the_screen_has_consequences_under_their_cause() -> None:
         lines[cause],
     ]
     whole = [
-        line.split()[1] for line in all_lines(_told(found), 80) if line.startswith(("PROBLEM", "WARNING"))
+        line.split()[1] for line in all_lines(_answer(found), 80) if line.startswith(("PROBLEM", "WARNING"))
     ]
     assert whole == ["not_authorized", "idle_closed", "broker_hangs_up", "connection_churn"]
 

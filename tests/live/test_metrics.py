@@ -10,7 +10,7 @@ import pytest
 from kwsniff.core.declared import ENUMS
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.live.metrics import Metrics
-from kwsniff.live.overdue_responses import Debt, Owed
+from kwsniff.live.overdue_responses import Overdue, OverdueResponses
 from kwsniff.live.rebalances import UnderWay
 from kwsniff.live.session import Progress
 from kwsniff.tables.build import Builder
@@ -75,9 +75,11 @@ def test_topics_have_the_latencies_of_their_own_calls() -> None:
 
 def test_what_is_owed_has_its_age_in_seconds() -> None:
     metrics = Metrics()
-    owed = Owed(now=100 * S, total=Debt(3, 2 * S))
-    owed.debts["brokers"] = {"a:9092": Debt(3, 2 * S + S // 2)}
-    metrics.owe(owed, [UnderWay("g", 88 * S, "join", (), ()), UnderWay("h", 101 * S, "join", (), ())], 5)
+    overdue = OverdueResponses(now=100 * S, total=Overdue(3, 2 * S))
+    overdue.by_dimension["brokers"] = {"a:9092": Overdue(3, 2 * S + S // 2)}
+    metrics.show_overdue(
+        overdue, [UnderWay("g", 88 * S, "join", (), ()), UnderWay("h", 101 * S, "join", (), ())], 5
+    )
     assert read(metrics, "broker_late") == {
         'broker_late_answers{broker="a:9092"}': 3,
         'broker_late_seconds{broker="a:9092"}': 2.5,

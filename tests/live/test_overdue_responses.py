@@ -13,11 +13,19 @@ import pytest
 
 import kwsniff
 from kwsniff.cli.live.header import wrong
-from kwsniff.cli.live.lines import IntervalLines, interval_json, interval_line, owed_words
+from kwsniff.cli.live.lines import IntervalLines, interval_json, interval_line, overdue_words
 from kwsniff.cli.live.loop import TICK_S
 from kwsniff.cli.live.model import ViewState
 from kwsniff.cli.live.pages import page
-from kwsniff.live.overdue_responses import GRACE_NS, Debt, Drops, Owed, Wait, grace_of, not_lost
+from kwsniff.live.overdue_responses import (
+    GRACE_NS,
+    Drops,
+    Overdue,
+    OverdueResponses,
+    Wait,
+    grace_of,
+    not_lost,
+)
 from kwsniff.live.session import Progress, Session
 from kwsniff.live.window import Window
 from kwsniff.sources.recorders import Recorder
@@ -44,8 +52,8 @@ class Cut(FileSource):
         return self.now_ns
 
 
-def owed_at(path: Path, moment: float) -> Owed:
-    """What is owed at a time (seconds since the epoch), after every packet before it."""
+def overdue_at(path: Path, moment: float) -> OverdueResponses:
+    """What is overdue at a time (seconds since the epoch), after every packet before it."""
     cut = next((at for at, time in packets(path.read_bytes()) if time >= moment), path.stat().st_size)
     with Session(Cut(path, cut, round(moment * 1e9))) as session:
         assert session.wait(PATIENCE_S)
@@ -79,14 +87,14 @@ def test_a_broker_that_stands_still_is_named_within_a_second() -> None:
     longest = longest_of(calls)
     assert longest["latency_ns"] > 2e9, "the recording is of a broker that was stopped for 3 s"
     asked = longest["request_time"].timestamp()
-    before, after = owed_at(STALLED, asked + 0.5), owed_at(STALLED, asked + 1.0)
+    before, after = overdue_at(STALLED, asked + 0.5), overdue_at(STALLED, asked + 1.0)
     broker = f"{longest['broker_address']}:{longest['broker_port']}"
-    assert broker not in before.debts["brokers"]
+    assert broker not in before.by_dimension["brokers"]
     assert after.worst("brokers")[0][0] == broker
-    assert longest["client_id"] in after.debts["clients"]
+    assert longest["client_id"] in after.by_dimension["clients"]
     assert after.total.oldest_ns >= GRACE_NS
-    assert "broker" not in owed_words(before)
-    assert broker in owed_words(after)
+    assert "broker" not in overdue_words(before)
+    assert broker in overdue_words(after)
 
 
 @pytest.mark.sample(1)
@@ -98,9 +106,9 @@ def test_of_a_healthy_one_nothing_is_owed_at_any_time(name: str) -> None:
     calls = kwsniff.analyze(path).latencies.to_pandas()
     slow = calls[calls["total_ns"] - calls["deliberate_wait_ns"] > GRACE_NS]
     for moment in moments(path):
-        owed = owed_at(path, moment)
+        overdue = overdue_at(path, moment)
         late = slow[seconds(slow["request_time"]) <= moment]
-        assert len(late) or not owed.total.calls, (moment, owed)
+        assert len(late) or not overdue.total.calls, (moment, overdue)
 
 
 def test_every_call_that_is_due_is_counted_once_for_each_it_concerns() -> None:
@@ -108,17 +116,17 @@ def test_every_call_that_is_due_is_counted_once_for_each_it_concerns() -> None:
     calls = kwsniff.analyze(STALLED).api_calls.to_pandas()
     longest = longest_of(calls)
     moment = longest["request_time"].timestamp() + 2.0
-    owed = owed_at(STALLED, moment)
+    overdue = overdue_at(STALLED, moment)
     asked, over = (seconds(calls[name]) for name in ("request_time", "response_end_time"))
     waits = calls[(asked < moment) & ~(over < moment) & (calls["acks"].fillna(-1) != 0)]
     due = waits[asked[waits.index] <= moment - GRACE_NS / 1e9]
     by_api = due[due["api_name"] != "Fetch"].groupby("api_name").size()  # those may wait for data
     assert by_api.sum() > 2
-    assert {api: owed.debts["apis"][api].calls for api in by_api.index} == dict(by_api)
-    assert {*owed.debts["apis"]} - {"Fetch"} == {*by_api.index}
-    assert sum(debt.calls for debt in owed.debts["brokers"].values()) == owed.total.calls
-    assert sum(debt.calls for debt in owed.debts["apis"].values()) == owed.total.calls
-    assert sum(debt.calls for debt in owed.debts["clients"].values()) == owed.total.calls
+    assert {api: overdue.by_dimension["apis"][api].calls for api in by_api.index} == dict(by_api)
+    assert {*overdue.by_dimension["apis"]} - {"Fetch"} == {*by_api.index}
+    assert sum(overdue.calls for overdue in overdue.by_dimension["brokers"].values()) == overdue.total.calls
+    assert sum(overdue.calls for overdue in overdue.by_dimension["apis"].values()) == overdue.total.calls
+    assert sum(overdue.calls for overdue in overdue.by_dimension["clients"].values()) == overdue.total.calls
 
 
 def test_an_answer_that_may_have_passed_unseen_is_not_owed() -> None:
@@ -183,8 +191,8 @@ def test_a_line_is_there_at_once_when_a_broker_begins_to_owe(capsys: pytest.Capt
     progress = Progress(1, 2, 3, None, None, None)
     told = []
     for brokers in ((), ("a",), ("a",), ("a", "b"), (), ("b",)):
-        window.owed = Owed(1, total=Debt(len(brokers), 10**9))
-        window.owed.debts["brokers"] = {name: Debt(1, 10**9) for name in brokers}
+        window.overdue = OverdueResponses(1, total=Overdue(len(brokers), 10**9))
+        window.overdue.by_dimension["brokers"] = {name: Overdue(1, 10**9) for name in brokers}
         lines.show({}, progress, last=False)
         told.append(capsys.readouterr().out.count("LATE"))
     assert told == [0, 1, 0, 1, 0, 0]
@@ -200,20 +208,24 @@ class _Bytes(Cut):
 def test_it_stands_first_in_view_lines_and_json() -> None:
     calls = kwsniff.analyze(STALLED).api_calls.to_pandas()
     longest = longest_of(calls)
-    owed = owed_at(STALLED, longest["request_time"].timestamp() + 1.5)
+    overdue = overdue_at(STALLED, longest["request_time"].timestamp() + 1.5)
     window = Window()
-    window.owed = owed
-    broker, debt = owed.worst("brokers")[0]
+    window.overdue = overdue
+    broker, late = overdue.worst("brokers")[0]
     assert wrong(window, 200)[0].plain.startswith("LATE")
     assert broker in wrong(window, 200)[0].plain
     for name in ("brokers", "overview"):
         assert broker in _text(window, ViewState(page=name))
     with Session(FileSource(STALLED)) as session:
         progress = session.progress()
-    assert f"LATE {owed.total.calls} response" in interval_line(window, progress)
+    assert f"LATE {overdue.total.calls} response" in interval_line(window, progress)
     told = json.loads(interval_json(window, progress))
-    assert told["owed"] == owed.total.calls
-    assert told["owed_by_broker"][0] == {"broker": broker, "calls": debt.calls, "oldest_ns": debt.oldest_ns}
+    assert told["owed"] == overdue.total.calls
+    assert told["owed_by_broker"][0] == {
+        "broker": broker,
+        "calls": late.calls,
+        "oldest_ns": late.oldest_ns,
+    }
 
 
 def _text(window: Window, state: ViewState) -> str:
@@ -234,4 +246,7 @@ def test_who_stands_in_line_behind_a_long_poll_is_owed_nothing_yet() -> None:
     assert len(behind)
     for _, call in behind.iterrows():
         asked = float(seconds(pd.Series([call["request_time"]])).iloc[0])
-        assert "ListOffsets" not in owed_at(path, asked + call["queue_wait_ns"] / 1e9 - 0.01).debts["apis"]
+        assert (
+            "ListOffsets"
+            not in overdue_at(path, asked + call["queue_wait_ns"] / 1e9 - 0.01).by_dimension["apis"]
+        )

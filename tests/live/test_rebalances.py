@@ -9,7 +9,7 @@ import pytest
 import kwsniff
 from kwsniff.cli.live.lines import in_words
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.live.overdue_responses import Owed, Wait
+from kwsniff.live.overdue_responses import OverdueResponses, Wait
 from kwsniff.live.rebalances import Rebalancing, UnderWay
 from kwsniff.live.session import Session
 from kwsniff.timelines.groups.rebalances import Standing
@@ -76,23 +76,25 @@ def test_who_waits_and_who_has_not_come_is_told() -> None:
     """Two of three members that are known have joined again."""
     known = frozenset({"billing-1", "billing-2", "billing-3"})
     rebalancing = Rebalancing(load_catalog(), lambda group: Standing(known, known, None))
-    owed = Owed(now=100 * S, joins=(wait(11, "billing-1", 88 * S), wait(11, "billing-3", 90 * S)))
-    rebalancing.look(owed)
+    overdue = OverdueResponses(
+        now=100 * S, joins=(wait(11, "billing-1", 88 * S), wait(11, "billing-3", 90 * S))
+    )
+    rebalancing.look(overdue)
     (each,) = rebalancing.under_way
     assert each == UnderWay("billing", 88 * S, "join", ("billing-1", "billing-3"), ("billing-2",))
-    assert in_words(each, owed.now) == "billing for 12 s, waits for billing-2 (2 members there)"
+    assert in_words(each, overdue.now) == "billing for 12 s, waits for billing-2 (2 members there)"
 
 
 def test_a_leader_that_gives_no_parts_out_is_told() -> None:
     joined = frozenset({"a-00000000-0000-0000-0000-000000000001", "b"})
     row = {"begin_time": 80 * S, "generation": 4}
     rebalancing = Rebalancing(load_catalog(), lambda group: Standing(joined, joined, row))
-    rebalancing.look(Owed(now=100 * S, joins=(wait(14, "b", 99 * S),)))
+    rebalancing.look(OverdueResponses(now=100 * S, joins=(wait(14, "b", 99 * S),)))
     (each,) = rebalancing.under_way
     assert (each.phase, each.since, each.waiting, each.missing) == ("sync", 80 * S, ("b",), ("a",))
 
 
 def test_what_has_just_begun_is_not_told() -> None:
     rebalancing = Rebalancing(load_catalog(), lambda group: None)
-    rebalancing.look(Owed(now=100 * S, joins=(wait(11, "b", 100 * S - S // 2),)))
+    rebalancing.look(OverdueResponses(now=100 * S, joins=(wait(11, "b", 100 * S - S // 2),)))
     assert rebalancing.under_way == ()

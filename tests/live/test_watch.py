@@ -78,10 +78,10 @@ def watched(path: Path, most_rows: int = ROWS) -> tuple[Watch, Session]:
     """A recording to its end, looked at now and then, and what holds at its end."""
     with (
         Session(FileSource(path, pieces=4096), tables=READ) as session,
-        Watch(session.develop, most_rows=most_rows, every=0) as watch,
+        Watch(session.read_snapshot, most_rows=most_rows, every=0) as watch,
     ):
         while not session.wait(0.005):
-            batches, picture = session.take_with_picture()
+            batches, picture = session.take_with_snapshot()
             watch.add(batches)
             if watch.is_due:
                 watch.look(picture)
@@ -141,11 +141,11 @@ def test_of_a_healthy_one_nothing_is_said_at_any_time(name: str) -> None:
     with (
         Session(FileSource(path, pieces=1024), tables=READ) as session,
         Listening(
-            session.develop, most_rows=ROWS, memory=Limits().memory + foreign_bytes(), every=0
+            session.read_snapshot, most_rows=ROWS, memory=Limits().memory + foreign_bytes(), every=0
         ) as watch,
     ):
         while not session.wait(0.002):
-            batches, picture = session.take_with_picture()
+            batches, picture = session.take_with_snapshot()
             watch.add(batches)
             if watch.is_due:
                 watch.look(picture)
@@ -161,12 +161,12 @@ def test_looking_before_the_first_packet_is_no_trouble(first: int) -> None:
     source = HeldSource(INCIDENTS / "broker_stalled" / "broker.pcap", first)
     with (
         Session(source, tables=READ) as session,
-        Watch(session.develop, most_rows=ROWS, every=0) as watch,
+        Watch(session.read_snapshot, most_rows=ROWS, every=0) as watch,
     ):
         while not watch.is_due:
             session.wait(0.001)
         for _ in range(20):
-            batches, picture = session.take_with_picture()
+            batches, picture = session.take_with_snapshot()
             assert picture is None
             watch.add(batches)
             watch.look(picture)
@@ -182,10 +182,10 @@ def test_a_stall_is_named_while_it_lasts() -> None:
     arrived = threading.Event()
     with (
         Session(source, tables=READ) as session,
-        Watch(session.develop, most_rows=ROWS, every=0) as watch,
+        Watch(session.read_snapshot, most_rows=ROWS, every=0) as watch,
     ):
         for _ in range(int(PATIENCE_S / 0.05)):
-            batches, picture = session.take_with_picture()
+            batches, picture = session.take_with_snapshot()
             watch.add(batches)
             if watch.is_due:
                 watch.look(picture)
@@ -263,12 +263,12 @@ def test_files_say_what_calls_and_connections_suffered(capture: str, tmp_path: P
     whole = kwsniff.analyze(path)
     with (
         Session(FileSource(path, pieces=64), tables=READ) as session,
-        Watch(session.develop, most_rows=ROWS, every=0) as watch,
+        Watch(session.read_snapshot, most_rows=ROWS, every=0) as watch,
         RollingTables(tmp_path, tuple(TABLES)) as files,
     ):
         files.findings, files.harm = watch.pop_findings, watch.pop_harm
         while not session.wait(0.005):
-            batches, picture = session.take_with_picture()
+            batches, picture = session.take_with_snapshot()
             files.write(batches)
             watch.add(batches)
             if watch.is_due:
@@ -289,7 +289,7 @@ def test_a_file_that_is_closed_stays_as_it_is(tmp_path: Path) -> None:
     path = INCIDENTS / "not_authorized" / "broker.pcap"
     with (
         Session(FileSource(path), tables=READ) as session,
-        Watch(session.develop, most_rows=ROWS) as watch,
+        Watch(session.read_snapshot, most_rows=ROWS) as watch,
         RollingTables(tmp_path, tuple(TABLES)) as files,
     ):
         files.findings, files.harm = watch.pop_findings, watch.pop_harm

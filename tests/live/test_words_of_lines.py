@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kwsniff.cli.live.lines import in_words, interval_line, owed_words, pressing
-from kwsniff.live.overdue_responses import Debt, Owed
+from kwsniff.cli.live.lines import in_words, interval_line, overdue_words, pressing
+from kwsniff.live.overdue_responses import Overdue, OverdueResponses
 from kwsniff.live.rebalances import UnderWay
 from kwsniff.live.session import Progress
 from kwsniff.live.window import Figures, Window
@@ -53,10 +53,12 @@ def test_a_line_has_rates_the_slowest_api_and_the_most_frequent_error(
     ]
 
 
-def owed(brokers: int, clients: int) -> Owed:
-    found = Owed(1, total=Debt(5, 2 * S))
+def overdue(brokers: int, clients: int) -> OverdueResponses:
+    found = OverdueResponses(1, total=Overdue(5, 2 * S))
     for dimension, number in (("brokers", brokers), ("clients", clients)):
-        found.debts[dimension] = {f"{dimension[0]}{each}": Debt(1, (9 - each) * S) for each in range(number)}
+        found.by_dimension[dimension] = {
+            f"{dimension[0]}{each}": Overdue(1, (9 - each) * S) for each in range(number)
+        }
     return found
 
 
@@ -64,7 +66,7 @@ def owed(brokers: int, clients: int) -> Owed:
     ("brokers", "words"), [(1, "b0"), (2, "b0, b1"), (3, "b0, b1, 1 more"), (5, "b0, b1, 3 more")]
 )
 def test_the_longest_overdue_are_named_and_the_others_counted(brokers: int, words: str) -> None:
-    assert owed_words(owed(brokers, 1)) == f"5 responses, the oldest for 2 s: {words}; to c0"
+    assert overdue_words(overdue(brokers, 1)) == f"5 responses, the oldest for 2 s: {words}; to c0"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from kwsniff.spark import range_tasks, ranges
 from kwsniff.spark.range_tasks import Range
 from kwsniff.timelines import committed_lag
-from kwsniff.timelines.memory_budget import Room
+from kwsniff.timelines.memory_budget import MemoryBudget
 from kwsniff.timelines.waits import evidence
 from tests.perf.loads import SMALL_PERIOD, mixed, rounds
 from tests.perf.repeat import write
@@ -135,12 +135,12 @@ def test_ends_that_nobody_remembers_are_told_of(
 def test_texts_that_tasks_have_no_room_for_settle_what_is_held(
     followed: list[Range], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def small() -> Room:
-        room = Room()
-        room.most = 1
-        return room
+    def small() -> MemoryBudget:
+        budget = MemoryBudget()
+        budget.most = 1
+        return budget
 
-    monkeypatch.setattr(range_tasks, "Room", small)
+    monkeypatch.setattr(range_tasks, "MemoryBudget", small)
     made = run(CLOCKS / WAITS[0], tmp_path / "out")
     assert _limits(tmp_path / "out")
     assert made.rows["latencies"] == len(analyzed(CLOCKS / WAITS[0])["latencies"])

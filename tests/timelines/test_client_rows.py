@@ -17,7 +17,7 @@ from kwsniff.timelines.clients.clients import Clients
 from kwsniff.timelines.clients.defaults import find_defaults
 from kwsniff.timelines.clients.intervals import find_mode
 from kwsniff.timelines.clients.roles import find_role
-from kwsniff.timelines.memory_budget import Room
+from kwsniff.timelines.memory_budget import MemoryBudget
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 CATALOG = load_catalog()
@@ -123,8 +123,8 @@ def call(number: int, **changed: Any) -> dict[str, Any]:
     return {**row, **given, **changed}
 
 
-def finished(*batches: pa.RecordBatch, room: Room | None = None) -> list[dict[str, Any]]:
-    followed = Clients(CATALOG, room or Room())
+def finished(*batches: pa.RecordBatch, budget: MemoryBudget | None = None) -> list[dict[str, Any]]:
+    followed = Clients(CATALOG, budget or MemoryBudget())
     for batch in batches:
         followed.add("api_calls", batch)
     followed.finish()
@@ -157,15 +157,15 @@ def test_rows_do_not_depend_on_how_calls_are_cut_into_batches() -> None:
 
 def test_clients_beyond_the_bounds_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room_of_clients, "MOST_CLIENTS", 3)
-    room = Room()
-    rows = finished(calls(*(call(n, client_id=f"app-{n}") for n in range(9))), room=room)
+    budget = MemoryBudget()
+    rows = finished(calls(*(call(n, client_id=f"app-{n}") for n in range(9))), budget=budget)
     assert [row["client_id"] for row in rows] == ["app-0", "app-1", "app-2"]
-    assert room.left_out >= 6
+    assert budget.left_out >= 6
 
 
 def test_values_are_bounded_by_the_room() -> None:
-    room = Room()
-    room.most = 50_000
-    finished(calls(*(call(n, client_id=f"app-{n}", rack_id="r" * 200) for n in range(900))), room=room)
-    assert room.used <= room.most
-    assert room.left_out
+    budget = MemoryBudget()
+    budget.most = 50_000
+    finished(calls(*(call(n, client_id=f"app-{n}", rack_id="r" * 200) for n in range(900))), budget=budget)
+    assert budget.used <= budget.most
+    assert budget.left_out

@@ -13,7 +13,7 @@ import pytest
 import kwsniff
 from kwsniff.timelines.deliveries import deliveries as held
 from kwsniff.timelines.deliveries.sightings import APPENDED, FETCHED, SIGHTINGS
-from kwsniff.timelines.memory_budget import Room
+from kwsniff.timelines.memory_budget import MemoryBudget
 from tests.pipeline.compare import analyzed_packets
 from tests.traffic import groups, messages
 from tests.traffic.exchange import Exchange
@@ -319,11 +319,11 @@ def _sightings(kind: int, *bases: int) -> pa.RecordBatch:
 
 
 def test_a_reader_that_comes_after_its_produce_was_let_go_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Room for four: of six the older half goes. Batch 40 was produced before the capture."""
+    """MemoryBudget for four: of six the older half goes. Batch 40 was produced before the capture."""
     monkeypatch.setattr(held, "_LEAST", 4)
     monkeypatch.setattr(held, "_SHARE", 1 << 40)
-    room = Room()
-    found = held.Deliveries(room)
+    budget = MemoryBudget()
+    found = held.Deliveries(budget)
     found.add(_sightings(APPENDED, *range(6)), [])
     found.add(_sightings(FETCHED, 1, 4, 40), [])
     found.finish()
@@ -336,22 +336,22 @@ def test_a_reader_that_comes_after_its_produce_was_let_go_is_counted(monkeypatch
     assert sorted(seen) == sorted(
         [*given_up, (1, False, True), (3, True, False), (4, True, True), (5, True, False), (40, False, True)]
     )
-    assert room.left_out == 1
+    assert budget.left_out == 1
 
 
 def test_batches_without_a_reader_are_not_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(held, "_LEAST", 4)
     monkeypatch.setattr(held, "_SHARE", 1 << 40)
-    room = Room()
-    found = held.Deliveries(room)
+    budget = MemoryBudget()
+    found = held.Deliveries(budget)
     for first in range(0, 60, 6):
         found.add(_sightings(APPENDED, *range(first, first + 6)), [])
-        resumed = held.Deliveries(room)
+        resumed = held.Deliveries(budget)
         resumed.resume(found.state())
         resumed.batches, found = found.batches, resumed
     found.finish()
     assert sum(batch.num_rows for batch in found.take(0)) == 60
-    assert room.left_out == 0
+    assert budget.left_out == 0
 
 
 @pytest.mark.parametrize("percentile", [50, 99])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kwsniff.timelines.memory_budget import Room
+from kwsniff.timelines.memory_budget import MemoryBudget
 from kwsniff.timelines.metadata.leaders import NEVER, Change, Copies, Leaders, Teller
 
 
@@ -26,7 +26,7 @@ def part(leader: int, epoch: int = 3, replicas: int = 3, in_sync: int = 3) -> di
 
 
 def followed(*said: tuple[int, dict[str, Any]], topic_id: str | None = None) -> Leaders:
-    leaders = Leaders(Room())
+    leaders = Leaders(MemoryBudget())
     for number, each in said:
         topic: dict[str, Any] = {"name": "orders", "partitions": [each]}
         if topic_id is not None:
@@ -63,7 +63,7 @@ def test_without_epochs_a_leader_that_returns_has_a_new_row() -> None:
 
 
 def test_a_response_without_ids_is_of_the_topic_that_had_one() -> None:
-    leaders = Leaders(Room())
+    leaders = Leaders(MemoryBudget())
     leaders.take({"topics": [{"name": "orders", "topic_id": "x" * 22, "partitions": [part(1)]}]}, teller(1))
     leaders.take({"topics": [{"name": "orders", "partitions": [part(1)]}]}, teller(2))
     leaders.finish()

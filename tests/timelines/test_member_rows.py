@@ -10,7 +10,7 @@ import pytest
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.timelines.groups import members as members_room
 from kwsniff.timelines.groups.members import Call, Members
-from kwsniff.timelines.memory_budget import Room
+from kwsniff.timelines.memory_budget import MemoryBudget
 from kwsniff.timelines.metadata.topic_names import TopicNames
 
 S = 1_000_000
@@ -59,12 +59,12 @@ def call(api_key: int, member: str, begin: int, **changed: Any) -> Call:
 
 
 def rows(*calls: Call) -> dict[str, dict[str, Any]]:
-    room = Room()
-    followed = Members(TopicNames(room), load_catalog(), room)
+    budget = MemoryBudget()
+    followed = Members(TopicNames(budget), load_catalog(), budget)
     for each in calls:
         followed.add_call(each)
     followed.finish()
-    assert room.used == 0
+    assert budget.used == 0
     assert len({row["member_id"] for row in followed.rows}) == len(followed.rows)
     return {row["member_id"]: row for row in followed.rows}
 
@@ -165,8 +165,8 @@ def test_epochs_below_nothing_leave_and_nothing_joins() -> None:
 @pytest.mark.parametrize(("members", "forgotten"), [(2, 0), (3, 0), (4, 1)])
 def test_the_bound_of_members_is_exact(monkeypatch: pytest.MonkeyPatch, members: int, forgotten: int) -> None:
     monkeypatch.setattr(members_room, "MOST_MEMBERS_TOTAL", 3)
-    room = Room()
-    followed = Members(TopicNames(room), load_catalog(), room)
+    budget = MemoryBudget()
+    followed = Members(TopicNames(budget), load_catalog(), budget)
     for number in range(members):
         followed.add_call(call(JOIN, f"m{number}", S, group_id=f"g{number}"))
     assert followed.forgotten == forgotten

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kwsniff.timelines.waits import evidence, proofs
 from kwsniff.timelines.waits.evidence import WINDOW_US, Marks
 from kwsniff.timelines.waits.group_waits import Asked, Meetings, Moment
-from kwsniff.timelines.waits.mark_lines import MOST_OUT_OF_ORDER, Held
+from kwsniff.timelines.waits.mark_lines import MOST_OUT_OF_ORDER, WaitingCalls
 from kwsniff.timelines.waits.proofs import AFTER_US, LOCAL_US, Own
 
 MS = 1_000
@@ -109,7 +109,7 @@ def brought(call: Row, marks: list[Row]) -> tuple[float, float] | None:
 
 
 def check(marks: list[Row], calls: list[Row]) -> None:
-    held = columns(Held, calls)
+    held = columns(WaitingCalls, calls)
     own = columns(Own, [{**call, "row": row} for row, call in enumerate(calls)])
     for rule, plainly, kind in (
         (proofs.find_replication_ends, followed, True),
@@ -153,7 +153,7 @@ def test_many_marks_out_of_order_prove_nothing(number: int, proven: bool) -> Non
     call = {"turn": 400.0 * MS, "done": 505.0 * MS, "network": 0.0, "end": 505 * MS, "clock": 900 * MS}
     own = {"row": 0, "place": 0, "base": 3, "reached": 5}
     proof = proofs.find_replication_ends(
-        columns(Held, [{**call, "number": number}]), columns(Own, [own]), columns(Marks, marks)
+        columns(WaitingCalls, [{**call, "number": number}]), columns(Own, [own]), columns(Marks, marks)
     )
     assert proof.known.tolist() == [proven]
 

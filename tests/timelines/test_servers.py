@@ -10,7 +10,7 @@ from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.schema import TABLES
 from kwsniff.tables.servers import name_servers
-from kwsniff.timelines.memory_budget import Room
+from kwsniff.timelines.memory_budget import MemoryBudget
 from kwsniff.timelines.metadata import servers
 from kwsniff.timelines.metadata.servers import Servers
 
@@ -42,7 +42,7 @@ def one(found: Servers) -> tuple[Any, ...]:
 
 
 def tracker() -> Servers:
-    return Servers(CATALOG, Room())
+    return Servers(CATALOG, MemoryBudget())
 
 
 def row(table: str, **columns: Any) -> Any:
@@ -173,23 +173,23 @@ def test_connections_and_calls_are_added_up() -> None:
 
 def test_servers_beyond_the_bound_are_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "MOST_SERVERS", 2)
-    room = Room()
-    found = Servers(CATALOG, room)
+    budget = MemoryBudget()
+    found = Servers(CATALOG, budget)
     for port in range(3):
         found.add_metadata((ADDRESS[0], port), metadata("one"))
     found.finish()
     assert [row["port"] for row in found.rows] == [0, 1]
-    assert room.left_out == 1
+    assert budget.left_out == 1
 
 
 def test_a_server_that_lists_ever_new_features_takes_no_more_memory() -> None:
-    room = Room()
-    found = Servers(CATALOG, room)
+    budget = MemoryBudget()
+    found = Servers(CATALOG, budget)
     for number in range(300):
         found.add_versions(ADDRESS, versions("4.3.1", **feature(f"feature.{number}")))
     found.finish()
     assert len(found.rows[0]["features"]) == servers._MOST_FEATURES
-    assert room.left_out == 300 - servers._MOST_FEATURES
+    assert budget.left_out == 300 - servers._MOST_FEATURES
 
 
 def test_products_in_words() -> None:

@@ -6,11 +6,11 @@ from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from kwsniff.cli.live.lines import in_short, in_words, owed_words, pressing
+from kwsniff.cli.live.lines import in_short, in_words, overdue_words, pressing
 from kwsniff.cli.live.model import PAGES, ViewState
 from kwsniff.live.connections import not_opened_words
 from kwsniff.live.session import Progress
-from kwsniff.live.watch import Held
+from kwsniff.live.watch import CurrentFinding
 from kwsniff.live.window import Window
 from kwsniff.texts import clean, in_time, plural
 from kwsniff.zones import UTC_ZONE, Zone
@@ -57,9 +57,9 @@ def _describe_drops(dropped: int | None, about: str) -> str:
 def wrong(window: Window, width: int, zone: Zone = UTC_ZONE) -> list[Text]:
     """Overdue responses, groups in a rebalance, and other current findings, a line each: the worst few."""
     lines = []
-    if words := owed_words(window.owed):
+    if words := overdue_words(window.overdue):
         lines.append(_line("LATE", words, "bold red", width))
-    groups = [in_words(each, window.owed.now) for each in window.under_way[:_MOST_GROUPS]]
+    groups = [in_words(each, window.overdue.now) for each in window.under_way[:_MOST_GROUPS]]
     if len(window.under_way) > _MOST_GROUPS:
         groups.append(plural(len(window.under_way) - _MOST_GROUPS, "more group"))
     lines += [_line("REBALANCING", text, "bold magenta", width) for text in groups]
@@ -81,7 +81,7 @@ def _line(word: str, text: str, style: str, width: int) -> Text:
     return line
 
 
-def _wrong(held: Held, width: int, zone: Zone) -> Text:
+def _wrong(held: CurrentFinding, width: int, zone: Zone) -> Text:
     return _line(in_short(held, zone), clean(held.finding.text), _STYLES[held.finding.severity], width)
 
 

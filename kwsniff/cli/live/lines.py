@@ -9,10 +9,10 @@ from typing import Self
 from kwsniff.live.batches import Batches
 from kwsniff.live.connections import not_opened, not_opened_words
 from kwsniff.live.lines import call_lines
-from kwsniff.live.overdue_responses import Owed
+from kwsniff.live.overdue_responses import OverdueResponses
 from kwsniff.live.rebalances import UnderWay
 from kwsniff.live.session import Progress, Session
-from kwsniff.live.watch import Held
+from kwsniff.live.watch import CurrentFinding
 from kwsniff.live.window import Window, rank_figures
 from kwsniff.texts import JSON_VERSION, clean, in_time, json_text, plural
 from kwsniff.zones import UTC_ZONE, Zone
@@ -74,15 +74,15 @@ class IntervalLines:
     def show(self, batches: Batches, progress: Progress, *, last: bool) -> None:
         """Prints a line when it is due, and at the end."""
         self._window.add(batches)
-        self._window.held, self._window.owed = self._all.held, self._all.owed
+        self._window.held, self._window.overdue = self._all.held, self._all.overdue
         self._window.under_way, self._window.connections = self._all.under_way, self._all.connections
-        owing = {*self._window.owed.debts["brokers"]}
+        late = {*self._window.overdue.by_dimension["brokers"]}
         due = last or time.monotonic() >= self._due
-        if not due and owing <= self._told:
+        if not due and late <= self._told:
             return
         if due:
             self._due = max(self._due + self.interval, time.monotonic())
-        self._told = owing if due else self._told | owing
+        self._told = late if due else self._told | late
         window, self._window = self._window, self._empty()
         print(self._line(window, progress), flush=True)
 
@@ -105,9 +105,9 @@ def interval_line(window: Window, progress: Progress, zone: Zone = UTC_ZONE) -> 
     if found := window.error_counts().most_common(1):
         (error, api, about), number = found[0]
         parts.append(f"{number} {error} {api} {clean(about)}".rstrip())
-    if words := owed_words(window.owed):
+    if words := overdue_words(window.overdue):
         parts.append(f"LATE {words}")
-    parts += [f"REBALANCING {in_words(each, window.owed.now)}" for each in window.under_way[:1]]
+    parts += [f"REBALANCING {in_words(each, window.overdue.now)}" for each in window.under_way[:1]]
     parts += [in_short(each, zone) for each in pressing(window.held)[:1]]
     if words := not_opened_words(window.connections):
         parts.append(f"TLS {words}")
@@ -117,19 +117,19 @@ def interval_line(window: Window, progress: Progress, zone: Zone = UTC_ZONE) -> 
     return "  ".join(parts)
 
 
-def owed_words(owed: Owed) -> str:
+def overdue_words(overdue: OverdueResponses) -> str:
     """The longest overdue responses: number, age, broker and clients; "" if none is overdue."""
-    if not owed.total.calls:
+    if not overdue.total.calls:
         return ""
     parts = []
     for dimension, most in (("brokers", 2), ("clients", 2), ("topics", 1), ("apis", 2)):
-        worst = owed.worst(dimension)
+        worst = overdue.worst(dimension)
         words = [clean(name) for name, _ in worst[:most]]
         words += [f"{len(worst) - most} more"] if len(worst) > most else []
         if words:
             parts.append(f"{'to ' if dimension == 'clients' else ''}{', '.join(words)}")
     return (
-        f"{plural(owed.total.calls, 'response')}, the oldest for {in_time(owed.total.oldest_ns)}: "
+        f"{plural(overdue.total.calls, 'response')}, the oldest for {in_time(overdue.total.oldest_ns)}: "
         f"{'; '.join(parts)}"
     )
 
@@ -146,12 +146,12 @@ def in_words(each: UnderWay, now: int) -> str:
     return f"{clean(each.group_id)} for {lasts}, {tail} ({plural(len(each.waiting), 'member')} there)"
 
 
-def pressing(held: Sequence[Held]) -> list[Held]:
+def pressing(held: Sequence[CurrentFinding]) -> list[CurrentFinding]:
     """Problems and warnings without a known cause among the findings."""
     return [each for each in held if each.finding.severity != "info" and each.finding.explained_by is None]
 
 
-def in_short(held: Held, zone: Zone = UTC_ZONE) -> str:
+def in_short(held: CurrentFinding, zone: Zone = UTC_ZONE) -> str:
     """The finding, its subject, and its start."""
     found = held.finding
     return (
@@ -172,8 +172,8 @@ def interval_json(window: Window, progress: Progress) -> str:
             "unanswered": window.unanswered,
             "waiting": progress.waiting_calls,
             "oldest_wait_ns": progress.oldest_wait_ns,
-            **window.owed.as_dict(),
-            "rebalancing": [each.as_dict(window.owed.now) for each in window.under_way],
+            **window.overdue.as_dict(),
+            "rebalancing": [each.as_dict(window.overdue.now) for each in window.under_way],
             "dropped_by_kernel": progress.dropped_by_kernel,
             **window.failures().as_dict(),
             "findings": [each.as_dict() for each in window.held],

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.analysis.chosen_tables import chosen_tables
 from kwsniff.cli.live.lines import IntervalLines, JsonLines, interval_json, interval_line
-from kwsniff.cli.live.options import Wishes
+from kwsniff.cli.live.options import LiveOptions
 from kwsniff.cli.live.screen import Screen
 from kwsniff.cli.live.service import Service
 from kwsniff.cli.options.times import time_range, zone_of
@@ -30,7 +30,7 @@ from kwsniff.live.connections import open_connections
 from kwsniff.live.files import RollingTables, Rotation
 from kwsniff.live.metrics import Metrics
 from kwsniff.live.metrics_port import MetricsServer
-from kwsniff.live.overdue_responses import Owed
+from kwsniff.live.overdue_responses import OverdueResponses
 from kwsniff.live.rebalances import Rebalancing
 from kwsniff.live.retention import Retention
 from kwsniff.live.ring_buffer import PacketRing
@@ -84,9 +84,9 @@ class _Run:
         while not self._is_over():
             service.turn(self.trouble or f"{self.window.calls:,} calls")
             if self.watch and self.watch.is_due:
-                batches, picture = self.session.take_with_picture()
+                batches, snapshot = self.session.take_with_snapshot()
                 self._hand_out(batches)
-                self.watch.look(picture)
+                self.watch.look(snapshot)
             else:
                 self._hand_out(self.session.take())
         service.stopping()
@@ -144,9 +144,9 @@ class _Run:
         progress = self.session.progress()
         self.window.add(batches)
         self.rebalancing.add(batches)
-        owed = Owed() if self.chosen else self.session.find_overdue()
-        self.rebalancing.look(owed)
-        self.window.owed, self.window.under_way = owed, self.rebalancing.under_way
+        overdue = OverdueResponses() if self.chosen else self.session.find_overdue()
+        self.rebalancing.look(overdue)
+        self.window.overdue, self.window.under_way = overdue, self.rebalancing.under_way
         self.window.rebalances = self.rebalancing.over
         if self.watch:
             self.watch.add(batches)
@@ -157,7 +157,7 @@ class _Run:
         if self.metrics:
             self.metrics.add(batches, progress)
             self.metrics.hold(self.window.held)
-            self.metrics.owe(owed, self.rebalancing.under_way, self.rebalancing.count)
+            self.metrics.show_overdue(overdue, self.rebalancing.under_way, self.rebalancing.count)
         self._tidy()
         if self.calls_left is not None and "api_calls" in batches:
             self.calls_left -= batches["api_calls"].num_rows
@@ -175,34 +175,34 @@ class _Run:
             self._tidied = now
 
 
-def follow(args: argparse.Namespace, wishes: Wishes) -> int:
+def follow(args: argparse.Namespace, options: LiveOptions) -> int:
     """Runs to the end and prints a summary; exit status 2 if the capture ended unexpectedly. Raises
     KwsniffError."""
-    tables = _choose(args, wishes)
-    source = _open(args, wishes)
+    tables = _choose(args, options)
+    source = _open(args, options)
     with ExitStack() as stack:
         stack.callback(source.close)
         stack.callback(source.stop)
         if args.output is not None:  # first: must not touch packet files of another process
-            rotation = Rotation(wishes.rotate_seconds, wishes.rotate_bytes)
+            rotation = Rotation(options.rotate_seconds, options.rotate_bytes)
             files = stack.enter_context(RollingTables(args.output, tables, rotation))
-        session = stack.enter_context(_session(args, wishes, source, tables))
+        session = stack.enter_context(_session(args, options, source, tables))
         if args.output is not None:
             files.late_topics = session.late_topics
         stack.enter_context(_stopped_by_signals(session))
         window = _window(session)
         metrics = None
-        if wishes.metrics:
+        if options.metrics:
             metrics = Metrics(source.tool)
-        output = _choose_output(args, wishes, session, window)
-        watch = stack.enter_context(_watch(session, wishes)) if set(READ) <= set(tables) else None
+        output = _choose_output(args, options, session, window)
+        watch = stack.enter_context(_watch(session, options)) if set(READ) <= set(tables) else None
         run = _Run(session, output, window)
-        run.memory = Limits.with_changes(wishes.limits).memory
-        if wishes.metrics and metrics:
-            server = stack.enter_context(MetricsServer(metrics, *wishes.metrics, lambda: run.trouble))
+        run.memory = Limits.with_changes(options.limits).memory
+        if options.metrics and metrics:
+            server = stack.enter_context(MetricsServer(metrics, *options.metrics, lambda: run.trouble))
             print_message(f"metrics at http://{server.address}/metrics")
         with output:
-            run.keep = wishes.keep
+            run.keep = options.keep
             run.watch = watch
             run.files = files if args.output is not None else None
             if run.files and watch:
@@ -210,9 +210,9 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
                 run.files.harm = watch.pop_harm
             run.metrics = metrics
             if "connections" in tables:
-                run.ports = AskedPorts(wishes.ports)
-            run.chosen = ChosenRows(wishes.filter, lambda: session.first_time) if wishes.filter else None
-            run.until = None if wishes.duration is None else time.monotonic() + wishes.duration
+                run.ports = AskedPorts(options.ports)
+            run.chosen = ChosenRows(options.filter, lambda: session.first_time) if options.filter else None
+            run.until = None if options.duration is None else time.monotonic() + options.duration
             run.calls_left = args.stop_after
             if not isinstance(output, Screen):
                 what = "reading" if source.capture else "capturing on"
@@ -226,12 +226,12 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
     return DONE if there else NOTHING_READ
 
 
-def _open(args: argparse.Namespace, wishes: Wishes) -> LiveSource:
-    if wishes.capture is not None:
-        return Replay(wishes.capture, speed=wishes.speed, times=time_range(args))
+def _open(args: argparse.Namespace, options: LiveOptions) -> LiveSource:
+    if options.capture is not None:
+        return Replay(options.capture, speed=options.speed, times=time_range(args))
     return open_live(
         args.interface,
-        expression=kernel_filter(wishes.ports, args.filter, tunnels=args.tunnels),
+        expression=kernel_filter(options.ports, args.filter, tunnels=args.tunnels),
         tool=args.tool,
         snaplen=args.snaplen,
         buffer_mb=args.buffer,
@@ -250,40 +250,42 @@ def _window(session: Session) -> Window:
 
 
 def _session(
-    args: argparse.Namespace, wishes: Wishes, source: LiveSource, tables: tuple[str, ...]
+    args: argparse.Namespace, options: LiveOptions, source: LiveSource, tables: tuple[str, ...]
 ) -> Session:
     ring = None
-    if wishes.ring_files:
-        ring = PacketRing(Path(args.output) / "packets", wishes.ring_files, wishes.ring_bytes)
+    if options.ring_files:
+        ring = PacketRing(Path(args.output) / "packets", options.ring_files, options.ring_bytes)
     return Session(
         source,
-        ports=wishes.ports,
-        limits=wishes.limits,
-        tables=with_needed(tables, wishes.filter),
+        ports=options.ports,
+        limits=options.limits,
+        tables=with_needed(tables, options.filter),
         ring=ring,
         tls_keylog=args.tls_keylog,
     )
 
 
-def _choose(args: argparse.Namespace, wishes: Wishes) -> tuple[str, ...]:
+def _choose(args: argparse.Namespace, options: LiveOptions) -> tuple[str, ...]:
     names = [name.strip() for text in args.table for name in text.split(",")]
-    tables = chosen_tables(names or None, some_calls=wishes.filter is not None)
+    tables = chosen_tables(names or None, some_calls=options.filter is not None)
     if args.output is not None:
         return tables
     wanted = READ if args.metrics or not args.json or args.lines else _SHOWN
-    if wishes.capture is not None and wishes.ports:
+    if options.capture is not None and options.ports:
         wanted = (*wanted, "connections")  # which show the ports
     return tuple(name for name in wanted if name in tables)
 
 
-def _choose_output(args: argparse.Namespace, wishes: Wishes, session: Session, window: Window) -> Output:
+def _choose_output(
+    args: argparse.Namespace, options: LiveOptions, session: Session, window: Window
+) -> Output:
     if args.json and args.lines:
-        return IntervalLines(window, wishes.interval, interval_json)
+        return IntervalLines(window, options.interval, interval_json)
     if args.json:
-        return JsonLines(wishes.interval)
+        return JsonLines(options.interval)
     if args.lines or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
-        return IntervalLines(window, wishes.interval, partial(interval_line, zone=zone_of(args)))
-    return Screen(window, session, wishes.interval, zone_of(args))
+        return IntervalLines(window, options.interval, partial(interval_line, zone=zone_of(args)))
+    return Screen(window, session, options.interval, zone_of(args))
 
 
 @contextmanager
@@ -309,9 +311,9 @@ def _stopped_by_signals(session: Session) -> Iterator[None]:
             signal.signal(caught, handler)
 
 
-def _watch(session: Session, wishes: Wishes) -> Watch:
-    limits = Limits.with_changes(wishes.limits)
-    return Watch(session.develop, most_rows=limits.finding_rows, memory=limits.memory)
+def _watch(session: Session, options: LiveOptions) -> Watch:
+    limits = Limits.with_changes(options.limits)
+    return Watch(session.read_snapshot, most_rows=limits.finding_rows, memory=limits.memory)
 
 
 def _say_how_it_was(run: _Run, directory: str | None) -> bool:

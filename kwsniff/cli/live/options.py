@@ -18,7 +18,7 @@ _MB = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class LiveOptions:
     """The options, checked."""
 
     ports: list[int]
@@ -39,7 +39,7 @@ class Wishes:
     """The file, or -, if the source is not an interface."""
 
 
-def check(args: argparse.Namespace) -> Wishes:
+def check(args: argparse.Namespace) -> LiveOptions:
     """Raises UsageError for invalid values or combinations."""
     from kwsniff.sources.paths import local_path
 
@@ -58,7 +58,7 @@ def check(args: argparse.Namespace) -> Wishes:
     capture = _capture(args)
     ring_files, ring_bytes = _parse_ring(args.ring)
     seconds, size = _parse_rotate(args.rotate)
-    return Wishes(
+    return LiveOptions(
         ports=parse_ports(args.port),
         limits=parse_limits(args.limit),
         interval=_parse_time("--interval", args.interval),

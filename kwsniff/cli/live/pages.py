@@ -66,7 +66,7 @@ def page(window: Window, state: ViewState, height: int, width: int) -> Renderabl
 
 def _overview(window: Window, state: ViewState, height: int, width: int) -> RenderableType:
     """Tables of a few rows each: two side by side, or one below the other on a narrow terminal."""
-    slow = state if any(window.owed.debts["topics"]) else replace(state, order="p95")
+    slow = state if any(window.overdue.by_dimension["topics"]) else replace(state, order="p95")
     draw: dict[str, Drawer] = {
         name: _few_figures(window, name, slow if name == "topics" else state)
         for name in ("brokers", "clients", "topics", "apis")
@@ -113,9 +113,9 @@ Row = tuple[str, Figures, list[int | None]]
 def _rows(window: Window, dimension: str, state: ViewState) -> list[Row]:
     order = state.order if state.order in ORDERS else "trouble"
     figures = window.figures(dimension)
-    for name in window.owed.debts[dimension]:
+    for name in window.overdue.by_dimension[dimension]:
         figures.setdefault(name, Figures())
-    found = rank_figures(figures, order, lambda name: window.owed.late_ns(dimension, name))
+    found = rank_figures(figures, order, lambda name: window.overdue.late_ns(dimension, name))
     return [row for row in found if state.filter.lower() in row[0].lower()]
 
 
@@ -136,7 +136,7 @@ def _figures(
     cells = [
         (
             clean(key),
-            in_time(late) if (late := window.owed.late_ns(dimension, key)) else "",
+            in_time(late) if (late := window.overdue.late_ns(dimension, key)) else "",
             f"{found.calls / window.span:,.1f}",
             f"{found.errors / window.span:,.1f}" if found.errors else "",
             *(in_time(value) for value in percentiles),

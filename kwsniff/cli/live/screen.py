@@ -34,7 +34,7 @@ class Screen:
         self._console = Console()
         self._keys = Keys()
         self._due = 0.0
-        self._owing: set[str] = set()
+        self._late_brokers: set[str] = set()
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -64,8 +64,8 @@ class Screen:
         """Redraws when it is due, and immediately when responses of another broker become overdue."""
         self._progress = progress
         self._window.names = self._session.late_topics()
-        owing = {*self._window.owed.debts["brokers"]}
-        new, self._owing = owing - self._owing, owing
+        late = {*self._window.overdue.by_dimension["brokers"]}
+        new, self._late_brokers = late - self._late_brokers, late
         if (new or time.monotonic() >= self._due) and not last:
             self._draw()
 

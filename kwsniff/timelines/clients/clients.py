@@ -26,7 +26,7 @@ from kwsniff.timelines.clients.intervals import MOST_TIMES, intervals_of, merge_
 from kwsniff.timelines.clients.produced_batches import Produced, add_batches, make_room
 from kwsniff.timelines.clients.requests import METADATA, PERIODIC, SETTINGS, count_values, keys_of
 from kwsniff.timelines.decoded_messages import list_elements, read_request
-from kwsniff.timelines.memory_budget import RECORD, SHORT, Room
+from kwsniff.timelines.memory_budget import RECORD, SHORT, MemoryBudget
 
 MOST_CLIENTS: Final = 10_000
 MOST_PRODUCERS: Final = 2_000
@@ -85,9 +85,9 @@ class Client:
 class Clients:
     """Takes rows of the tables in SOURCES; `rows`: those of clients, at the end."""
 
-    def __init__(self, catalog: Catalog, room: Room) -> None:
+    def __init__(self, catalog: Catalog, budget: MemoryBudget) -> None:
         self.rows: list[Row] = []
-        self._room = room
+        self._budget = budget
         self._catalog = catalog
         self._clients: dict[Key, Client] = {}
         self._produced: dict[int, Produced] = {}
@@ -156,7 +156,7 @@ class Clients:
 
     def _client(self, key: Key) -> Client | None:
         client = self._clients.get(key)
-        if client is None and self._room.admits(2 * RECORD, full=len(self._clients) >= MOST_CLIENTS):
+        if client is None and self._budget.admits(2 * RECORD, full=len(self._clients) >= MOST_CLIENTS):
             client = self._clients[key] = Client()
         return client
 
@@ -166,7 +166,7 @@ class Clients:
         known = client.values.setdefault(setting, {})
         if value not in known:
             size = SHORT + (len(value) if isinstance(value, str) else 0)
-            if len(known) >= MOST_VALUES or not self._room.admits(size):
+            if len(known) >= MOST_VALUES or not self._budget.admits(size):
                 return
         known[value] = known.get(value, 0) + number
 
@@ -228,7 +228,7 @@ class Clients:
                     connection = 0 if every else label[2]
                     if connection not in known and (
                         not make_room(known, connection, _MOST_TIMED)
-                        or not self._room.admits(_BYTES_OF_TIMES)
+                        or not self._budget.admits(_BYTES_OF_TIMES)
                     ):
                         continue
                     known[connection] = merge_times(known.get(connection, ()), times)

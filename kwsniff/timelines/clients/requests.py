@@ -15,7 +15,7 @@ from kwsniff.tables.compute import dictionary_encode, filter_rows
 _FEW: Final = 1 << 16
 
 
-class Said(NamedTuple):
+class Setting(NamedTuple):
     """A setting, its column in api_calls, and of which APIs; `beside`: a column that must not be null."""
 
     setting: str
@@ -29,25 +29,25 @@ def _fetches(traits: Traits) -> bool:
 
 
 SETTINGS: Final = (
-    Said("software", "client_software_name"),
-    Said("software_version", "client_software_version"),
-    Said("caller", "caller"),
-    Said("protocol_type", "protocol_type"),
-    Said("acks", "acks"),
-    Said("transactional_id", "transactional_id"),
-    Said(
+    Setting("software", "client_software_name"),
+    Setting("software_version", "client_software_version"),
+    Setting("caller", "caller"),
+    Setting("protocol_type", "protocol_type"),
+    Setting("acks", "acks"),
+    Setting("transactional_id", "transactional_id"),
+    Setting(
         "transaction_timeout_ms",
         "timeout_ms",
         lambda traits: traits.transaction == "init",
         "transactional_id",
     ),
-    Said("request_timeout_ms", "timeout_ms", lambda traits: traits.records == PRODUCED),
-    Said("fetch_min_bytes", "min_bytes", _fetches),
-    Said("fetch_max_wait_ms", "max_wait_ms", _fetches),
-    Said("fetch_max_bytes", "max_bytes", _fetches),
-    Said("rack_id", "rack_id"),
-    Said("isolation_level", "isolation_level", _fetches),
-    Said("session_timeout_ms", "timeout_ms", lambda traits: traits.group == "join"),
+    Setting("request_timeout_ms", "timeout_ms", lambda traits: traits.records == PRODUCED),
+    Setting("fetch_min_bytes", "min_bytes", _fetches),
+    Setting("fetch_max_wait_ms", "max_wait_ms", _fetches),
+    Setting("fetch_max_bytes", "max_bytes", _fetches),
+    Setting("rack_id", "rack_id"),
+    Setting("isolation_level", "isolation_level", _fetches),
+    Setting("session_timeout_ms", "timeout_ms", lambda traits: traits.group == "join"),
 )
 """`caller` and `protocol_type` say what a client does; its row has other columns."""
 

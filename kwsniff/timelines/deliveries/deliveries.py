@@ -24,7 +24,7 @@ from kwsniff.timelines.deliveries.steps import (
     rank_values,
     read_batches,
 )
-from kwsniff.timelines.memory_budget import RECORD, Room
+from kwsniff.timelines.memory_budget import RECORD, MemoryBudget
 from kwsniff.timelines.metadata.topic_names import News
 
 MOST_NAMES: Final = 200_000
@@ -32,7 +32,7 @@ MOST_NAMES: Final = 200_000
 _KEPT: Final = (*(name for name in NUMBERS if name != "partition"), "slot", "client", "group")
 _BYTES: Final = 8 * len(_KEPT)
 _SHARE: Final = 4
-"""Sightings take this part of the room for timelines."""
+"""Sightings take this part of the memory for timelines."""
 _LEAST: Final = 1024
 _PARTITION: Final = 0xFFFFFFFF
 _NO_TEXT: Final = -1
@@ -46,9 +46,9 @@ Place = tuple[str, int]
 class Deliveries:
     """Takes sightings in the order in which their calls ended; `batches`: rows of the table."""
 
-    def __init__(self, room: Room | None = None) -> None:
-        self._room = Room() if room is None else room
-        self._most = max(self._room.most // _SHARE // _BYTES, _LEAST)
+    def __init__(self, budget: MemoryBudget | None = None) -> None:
+        self._budget = MemoryBudget() if budget is None else budget
+        self._most = max(self._budget.most // _SHARE // _BYTES, _LEAST)
         self.batches: list[pa.RecordBatch] = []
         self._schema = coded_schema(TABLES["deliveries"])
         self._held = [{name: np.zeros(0, np.int64) for name in _KEPT}]
@@ -82,7 +82,7 @@ class Deliveries:
         self._note_commits(told)
         self._hold(told)
         self._ages = None
-        self._room.charge(_BYTES * len(told["kind"]))
+        self._budget.charge(_BYTES * len(told["kind"]))
         if self._num_held > self._most:
             self._settle(self._num_held // 2)
 
@@ -155,14 +155,14 @@ class Deliveries:
             left[seen.places] = (seen.first >= until)[seen.numbers]
             chosen = ~left[rows.batch]
             rows = Readings(*(getattr(rows, name)[chosen] for name in Readings.__slots__))
-        self._room.left_out += self._count_late(told, rows.batch[(rows.fetched >= 0) & (rows.produced < 0)])
+        self._budget.left_out += self._count_late(told, rows.batch[(rows.fetched >= 0) & (rows.produced < 0)])
         if until < self._num_held:
             self._note_settled(told, rows.batch[rows.produced >= 0])
         if len(rows.batch):
             self.batches.append(self._rows(told, rows))
         now = int(np.count_nonzero(left))
         self._held = [{name: told.pop(name)[left] for name in _KEPT}]
-        self._room.charge(-_BYTES * (self._num_held - now))
+        self._budget.charge(-_BYTES * (self._num_held - now))
         self._num_held = now
 
     def _note_settled(self, told: dict[str, Numbers], batches: Numbers) -> None:
@@ -295,7 +295,7 @@ class Deliveries:
     def _number(self, known: dict[Any, int], label: Any) -> int:
         number = known.get(label)
         if number is None:
-            if not self._room.admits(RECORD, full=len(known) >= MOST_NAMES):
+            if not self._budget.admits(RECORD, full=len(known) >= MOST_NAMES):
                 return NONE
             number = known[label] = len(known)
         return number

@@ -16,7 +16,7 @@ from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.traits import CLASSIC, GROUP_KINDS
 from kwsniff.tables.rows import pick
 from kwsniff.timelines.call_ids import note_call
-from kwsniff.timelines.decoded_messages import BYTES, Said, list_elements, read_request, read_response
+from kwsniff.timelines.decoded_messages import BYTES, Fields, list_elements, read_request, read_response
 from kwsniff.timelines.groups.rebalance import LONGEST_NAME, Row, to_nanoseconds
 from kwsniff.timelines.groups.rebalances import (
     FENCED_INSTANCE_ID,
@@ -26,7 +26,7 @@ from kwsniff.timelines.groups.rebalances import (
     UNKNOWN_MEMBER_ID,
     group_roles,
 )
-from kwsniff.timelines.memory_budget import RECORD, SHORT, Room
+from kwsniff.timelines.memory_budget import RECORD, SHORT, MemoryBudget
 from kwsniff.timelines.metadata.topic_names import TopicNames
 
 MOST_MEMBERS_TOTAL = 100_000
@@ -93,8 +93,8 @@ class Member:
 class Members:
     """Tracks members through batches of noted calls; `rows`: completed memberships."""
 
-    def __init__(self, names: TopicNames, catalog: Catalog, room: Room) -> None:
-        self._room = room
+    def __init__(self, names: TopicNames, catalog: Catalog, budget: MemoryBudget) -> None:
+        self._budget = budget
         self._catalog = catalog
         self._roles = group_roles(catalog)
         self.rows: list[Row] = []
@@ -139,19 +139,19 @@ class Members:
             self._latest.pop(place, None)
         elif call.member_id and (spoke := group.get(call.member_id[:LONGEST_NAME])):
             self._charge(spoke)
-        while self._groups and (self._count > MOST_MEMBERS_TOTAL or self._room.is_full):
+        while self._groups and (self._count > MOST_MEMBERS_TOTAL or self._budget.is_full):
             self._forget()
 
     def _charge(self, member: Member) -> None:
         taken = member.size()
-        self._room.charge(taken - member.charged)
+        self._budget.charge(taken - member.charged)
         member.charged = taken
 
     def _forget(self) -> None:
         """The group idle for longest."""
         oldest = next(iter(self._groups))
         self.forgotten += 1
-        self._room.left_out += 1
+        self._budget.left_out += 1
         self._count -= len(self._groups[oldest])
         self._close(oldest, self._groups.pop(oldest), "unknown")
         self._latest.pop(oldest, None)
@@ -305,10 +305,10 @@ class Members:
                 expired = latest is not None and _is_expired(member, latest)
                 self.rows.append(self._row(place, name, member, "session_expired" if expired else how, None))
             else:
-                self._room.charge(-member.charged)
+                self._budget.charge(-member.charged)
 
     def _row(self, place: tuple[str, str], name: str, member: Member, how: str, left: int | None) -> Row:
-        self._room.charge(-member.charged)
+        self._budget.charge(-member.charged)
         partitions = None if member.partitions is None else self._partitions(member.partitions)
         return {
             "capture": member.capture,
@@ -352,7 +352,7 @@ def _is_expired(member: Member, latest: tuple[int, int]) -> bool:
     return member.generation < generation and begin - member.last >= member.session_timeout * 1000
 
 
-def _leaving(said: Said, call: Call) -> Iterator[tuple[str | None, str | None, str | None]]:
+def _leaving(said: Fields, call: Call) -> Iterator[tuple[str | None, str | None, str | None]]:
     """Member id, instance id and reason of each leaving member."""
     members = list_elements(said, "members")
     for each in members:
@@ -363,14 +363,14 @@ def _leaving(said: Said, call: Call) -> Iterator[tuple[str | None, str | None, s
         yield call.member_id[:LONGEST_NAME], None, None
 
 
-def _learn(member: Member, said: Said) -> None:
+def _learn(member: Member, said: Fields) -> None:
     member.session_timeout = said.get("session_timeout_ms", member.session_timeout)
     wait = said.get("rebalance_timeout_ms", -1)
     member.rebalance_timeout = wait if wait >= 0 else member.rebalance_timeout
     member.reason_text = _text(said.get("reason")) or member.reason_text
 
 
-def _assign(member: Member, said: Said) -> None:
+def _assign(member: Member, said: Fields) -> None:
     inside = said.get("inside", {}).get("/assignment")
     if isinstance(inside, Mapping) and "assigned_partitions" in inside:
         parts = list_elements(inside, "assigned_partitions")

@@ -15,9 +15,9 @@ from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.traits import CLASSIC, GROUP_KINDS
 from kwsniff.tables.arrays import among, whole_numbers
 from kwsniff.tables.rows import pick
-from kwsniff.timelines.decoded_messages import Said, list_elements, read_request
+from kwsniff.timelines.decoded_messages import Fields, list_elements, read_request
 from kwsniff.timelines.groups.rebalance import LONGEST_NAME, MOST_MEMBERS, Call, Rebalance, Row
-from kwsniff.timelines.memory_budget import RECORD, SHORT, Room
+from kwsniff.timelines.memory_budget import RECORD, SHORT, MemoryBudget
 
 MOST_GROUPS = 10_000
 """Maximum groups tracked at a time; beyond that, the one idle for longest is closed."""
@@ -71,8 +71,8 @@ class Standing(NamedTuple):
 class Rebalances:
     """Tracks groups through batches of api_calls; `rows`: completed rebalances."""
 
-    def __init__(self, catalog: Catalog | None = None, room: Room | None = None) -> None:
-        self._room = Room() if room is None else room
+    def __init__(self, catalog: Catalog | None = None, budget: MemoryBudget | None = None) -> None:
+        self._budget = MemoryBudget() if budget is None else budget
         self.rows: list[Row] = []
         self._catalog = catalog or load_catalog()
         self._roles = group_roles(self._catalog)
@@ -120,12 +120,12 @@ class Rebalances:
         self._members += len(group.signs) - before
         self._charge(group, group.size())
         while self._groups and (
-            self._members > MOST_MEMBERS_TOTAL or len(self._groups) > MOST_GROUPS or self._room.is_full
+            self._members > MOST_MEMBERS_TOTAL or len(self._groups) > MOST_GROUPS or self._budget.is_full
         ):
             self._forget()
 
     def _charge(self, group: Group, size: int) -> None:
-        self._room.charge(size - group.charged)
+        self._budget.charge(size - group.charged)
         group.charged = size
 
     def standing(self, group_id: str) -> Standing | None:
@@ -157,7 +157,7 @@ class Rebalances:
         del self._groups[place]
         self._members -= len(group.signs)
         self.forgotten += 1
-        self._room.left_out += 1
+        self._budget.left_out += 1
         self._close(place[0], group)
 
     def _close(self, name: str, group: Group) -> None:
@@ -250,7 +250,7 @@ def group_roles(catalog: Catalog) -> dict[int, str]:
     return {key: one.group if one.group_kind == CLASSIC else one.group_kind for key, one in traits.items()}
 
 
-def _read(call: Call, said: Said) -> None:
+def _read(call: Call, said: Fields) -> None:
     """The reason text of the request."""
     session, rebalance = said.get("session_timeout_ms"), said.get("rebalance_timeout_ms")
     call.session_timeout, call.rebalance_timeout = session, rebalance

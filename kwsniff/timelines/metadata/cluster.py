@@ -19,8 +19,8 @@ from kwsniff.tables.arrays import Bits, among, valid_rows, whole_numbers
 from kwsniff.tables.compute import cast, filter_rows, take_rows
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.rows import pick
-from kwsniff.timelines.decoded_messages import PLACE, Said, read_response
-from kwsniff.timelines.memory_budget import RECORD, SHORT, Room
+from kwsniff.timelines.decoded_messages import PLACE, Fields, read_response
+from kwsniff.timelines.memory_budget import RECORD, SHORT, MemoryBudget
 from kwsniff.timelines.metadata.leaders import Leader, Leaders, Teller
 from kwsniff.timelines.metadata.servers import Servers
 from kwsniff.timelines.metadata.topic_names import TopicNames
@@ -62,9 +62,9 @@ class Cluster:
     """Tracks Metadata and ApiVersions responses; `brokers` and `ranges`: completed rows."""
 
     def __init__(
-        self, names: TopicNames, leaders: Leaders, servers: Servers, catalog: Catalog, room: Room
+        self, names: TopicNames, leaders: Leaders, servers: Servers, catalog: Catalog, budget: MemoryBudget
     ) -> None:
-        self._room = room
+        self._budget = budget
         self.brokers: list[Row] = []
         self.ranges: list[Row] = []
         self._names = names
@@ -149,7 +149,7 @@ class Cluster:
         if (
             len(self._seen) >= MOST_ANSWERS
             or self._seen_rows + rows > MOST_ANSWER_ROWS
-            or self._room.used + _bytes_of(found) > self._room.most
+            or self._budget.used + _bytes_of(found) > self._budget.most
         ):
             self._settle_all()
         self._count_seen(found, 1)
@@ -158,7 +158,7 @@ class Cluster:
 
     def _count_seen(self, answer: "Answer", times: int) -> None:
         self._seen_rows += times * (len(answer.leaders) + len(answer.brokers))
-        self._room.charge(times * _bytes_of(answer))
+        self._budget.charge(times * _bytes_of(answer))
 
     @property
     def _news(self) -> int:
@@ -166,7 +166,7 @@ class Cluster:
         return len(self._known) + self._leaders.news
 
     def _take_metadata(
-        self, said: Said, call_id: int, time: int | None, capture: str
+        self, said: Fields, call_id: int, time: int | None, capture: str
     ) -> list[tuple[Any, ...]]:
         """The keys of the rows in the response."""
         moment = None if time is None else time * 1000
@@ -181,7 +181,7 @@ class Cluster:
             )
             row = self._known.get(key)
             if row is None:
-                if not self._room.admits(2 * RECORD, full=len(self._known) >= MOST_BROKERS):
+                if not self._budget.admits(2 * RECORD, full=len(self._known) >= MOST_BROKERS):
                     continue
                 named = dict(zip(("cluster_id", "node_id", "host", "port", "rack"), key, strict=True))
                 row = self._known[key] = {"capture": capture, **named, "first_time": moment, "calls": 0}
@@ -192,12 +192,12 @@ class Cluster:
 
     def _has_room_for_ranges(self) -> bool:
         """Whether to decode a response: one that can add no rows would take as long."""
-        if len(self._offered) < MOST_RANGES and self._room.used < self._room.most:
+        if len(self._offered) < MOST_RANGES and self._budget.used < self._budget.most:
             return True
-        self._room.left_out += 1
+        self._budget.left_out += 1
         return False
 
-    def _take_ranges(self, said: Said, seen: tuple[Any, ...]) -> None:
+    def _take_ranges(self, said: Fields, seen: tuple[Any, ...]) -> None:
         call_id, address, port, time, capture = seen
         for each in said.get("api_keys") or ():
             if "max_version" not in each:
@@ -206,7 +206,7 @@ class Cluster:
             key = (address, port, *api)
             if key in self._offered:
                 continue
-            if not self._room.admits(3 * SHORT, full=len(self._offered) >= MOST_RANGES):
+            if not self._budget.admits(3 * SHORT, full=len(self._offered) >= MOST_RANGES):
                 continue
             self._offered[key] = None
             known = self._catalog.apis.get(api[0])

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from kwsniff.timelines.decoded_messages import Said, list_elements
-from kwsniff.timelines.memory_budget import RECORD, SHORT, Room
+from kwsniff.timelines.decoded_messages import Fields, list_elements
+from kwsniff.timelines.memory_budget import RECORD, SHORT, MemoryBudget
 from kwsniff.timelines.metadata.topic_names import topic_id_of
 
 MOST_LEADERS = 200_000
@@ -113,8 +113,8 @@ class Copies:
 class Leaders:
     """Tracks Metadata responses; `rows` are available after the end."""
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._budget = budget
         self.rows: list[Leader] = []
         self._known: dict[tuple[Any, ...], Leader] = {}
         self._latest: dict[tuple[Any, ...], tuple[Any, ...]] = {}
@@ -128,7 +128,7 @@ class Leaders:
         self.changes: list[Change] | None = None
         """Changes of replica numbers, if requested."""
 
-    def take(self, said: Said, teller: Teller) -> list[Leader]:
+    def take(self, said: Fields, teller: Teller) -> list[Leader]:
         """Takes one response, in the order in which calls ended; returns its rows."""
         told = []
         for place, leader, epoch, copies in self._read_partitions(said):
@@ -168,7 +168,7 @@ class Leaders:
             key = before if before[-3] == leader else (*key[:-1], before[-1] + 1)
         row = self._known.get(key)
         if row is None:
-            if not self._room.admits(RECORD - SHORT, full=len(self._known) >= MOST_LEADERS):
+            if not self._budget.admits(RECORD - SHORT, full=len(self._known) >= MOST_LEADERS):
                 return None
             self.news += 1
             first = None if teller.time is None else teller.time * 1000
@@ -179,7 +179,7 @@ class Leaders:
         if epoch is None and key is not before:
             self.news += 1
             if place not in self._latest:
-                self._room.charge(2 * SHORT)
+                self._budget.charge(2 * SHORT)
             self._latest[place] = key
         row.touch(1, teller.call_id, teller.time)
         return row
@@ -191,7 +191,7 @@ class Leaders:
         if not replicas or time is None:
             return
         known = which in self._copied
-        if not known and not self._room.admits(2 * SHORT, full=len(self._copied) >= MOST_LEADERS):
+        if not known and not self._budget.admits(2 * SHORT, full=len(self._copied) >= MOST_LEADERS):
             return
         before = one, more = self._copied.get(which, (None, None))
         if len(replicas) > 1:
@@ -203,10 +203,10 @@ class Leaders:
             if len(self.changes) < _MOST_CHANGES:
                 self.changes.append(Change(teller.place, *which, one, more))
             else:
-                self._room.left_out += 1
+                self._budget.left_out += 1
 
     def _read_partitions(
-        self, said: Said
+        self, said: Fields
     ) -> Iterator[tuple[tuple[Any, ...], int, int | None, tuple[Nodes, Nodes]]]:
         """Topic, its id and partition; leader; epoch; brokers with a replica, and those in sync."""
         for topic in list_elements(said, "topics"):
@@ -226,7 +226,7 @@ class Leaders:
     def _add_name(self, name: str, topic_id: str) -> None:
         if self._ids.get(name) == topic_id:
             return
-        if name in self._ids or self._room.admits(4 * SHORT, full=len(self._ids) >= MOST_LEADERS):
+        if name in self._ids or self._budget.admits(4 * SHORT, full=len(self._ids) >= MOST_LEADERS):
             self.news += 1
             self._ids[name] = topic_id
 

@@ -20,8 +20,8 @@ import pyarrow as pa
 from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.arrays import valid_rows, whole_numbers
 from kwsniff.tables.grouping import Groups
-from kwsniff.timelines.decoded_messages import Said, list_elements
-from kwsniff.timelines.memory_budget import RECORD, SHORT, Room
+from kwsniff.timelines.decoded_messages import Fields, list_elements
+from kwsniff.timelines.memory_budget import RECORD, SHORT, MemoryBudget
 
 MOST_SERVERS: Final = 10_000
 _MOST_RANGES: Final = 8
@@ -73,13 +73,13 @@ class Server:
 class Servers:
     """Takes responses and rows of the tables in SOURCES; `rows`: those of servers, at the end."""
 
-    def __init__(self, catalog: Catalog, room: Room) -> None:
+    def __init__(self, catalog: Catalog, budget: MemoryBudget) -> None:
         self.rows: list[Row] = []
         self._catalog = catalog
-        self._room = room
+        self._budget = budget
         self._servers: dict[Address, Server] = {}
 
-    def add_versions(self, address: Address, said: Said) -> None:
+    def add_versions(self, address: Address, said: Fields) -> None:
         """Takes an ApiVersions response. One with an error lists less."""
         if said.get("error_code") or (server := self._server(address)) is None:
             return
@@ -89,18 +89,18 @@ class Servers:
             if "max_version" in each
         }
         is_new = ranges and ranges not in server.ranges and len(server.ranges) < _MOST_RANGES
-        if is_new and self._room.admits(SHORT * len(ranges)):
+        if is_new and self._budget.admits(SHORT * len(ranges)):
             server.ranges.append(ranges)
         features = [each for each in list_elements(said, "supported_features") if "max_version" in each]
         for each in features[:_MOST_FEATURES]:
             name = _cut(each["name"])
             full = len(server.features) >= _MOST_FEATURES
-            if name in server.features or self._room.admits(2 * SHORT, full=full):
+            if name in server.features or self._budget.admits(2 * SHORT, full=full):
                 server.features[name] = f"{each['min_version']}-{each['max_version']}"
         self._match(server, "api", map(str, ranges))
         self._match(server, "feature", [each["name"] for each in features])
 
-    def add_metadata(self, address: Address, said: Said) -> None:
+    def add_metadata(self, address: Address, said: Fields) -> None:
         """Takes a Metadata response."""
         if (server := self._server(address)) is None:
             return
@@ -136,7 +136,7 @@ class Servers:
 
     def _server(self, address: Address) -> Server | None:
         server = self._servers.get(address)
-        if server is None and self._room.admits(2 * RECORD, full=len(self._servers) >= MOST_SERVERS):
+        if server is None and self._budget.admits(2 * RECORD, full=len(self._servers) >= MOST_SERVERS):
             server = self._servers[address] = Server()
         return server
 
@@ -169,7 +169,7 @@ class Servers:
         for product, word in self._find(kind, words):
             proofs = server.proofs.setdefault(product, [])
             text = _SAYS[kind].format(_cut(word))
-            if text not in proofs and len(proofs) < _MOST_PROOFS and self._room.admits(2 * SHORT):
+            if text not in proofs and len(proofs) < _MOST_PROOFS and self._budget.admits(2 * SHORT):
                 proofs.append(text)
 
     def _find(self, kind: str, words: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -2,8 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from kwsniff.timelines.decoded_messages import Said, list_elements
-from kwsniff.timelines.memory_budget import SHORT, Room
+from kwsniff.timelines.decoded_messages import Fields, list_elements
+from kwsniff.timelines.memory_budget import SHORT, MemoryBudget
 
 MOST_TOPICS = 100_000
 LONGEST_NAME = 256
@@ -27,19 +27,19 @@ def topic_id_of(topic: Any) -> str | None:
 class TopicNames:
     """Topic id (22 characters) -> name."""
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._budget = budget
         self._names: dict[str, str] = {}
         self._news: list[News] = []
 
-    def learn(self, metadata: Said, place: int) -> None:
+    def learn(self, metadata: Fields, place: int) -> None:
         """Takes a Metadata response."""
         for topic in list_elements(metadata, "topics"):
             name, topic_id = topic.get("name"), topic_id_of(topic)
             if not (name and topic_id) or topic_id in self._names:
                 continue
             # Three times: the trackers of commits and of waits also keep the names.
-            if self._room.admits(6 * SHORT, full=len(self._names) >= MOST_TOPICS):
+            if self._budget.admits(6 * SHORT, full=len(self._names) >= MOST_TOPICS):
                 self._names[topic_id] = name[:LONGEST_NAME]
                 self._news.append(News(place, topic_id, name[:LONGEST_NAME]))
 

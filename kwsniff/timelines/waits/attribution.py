@@ -20,7 +20,7 @@ from kwsniff.timelines.metadata.topic_names import News
 from kwsniff.timelines.waits import evidence, proofs
 from kwsniff.timelines.waits.evidence import Clock, Evidence, Marks, Place, Places, concat_marks
 from kwsniff.timelines.waits.group_waits import Asked, Meetings, Moment, Party
-from kwsniff.timelines.waits.mark_lines import Held
+from kwsniff.timelines.waits.mark_lines import WaitingCalls
 from kwsniff.timelines.waits.pending_rows import FETCHED, PRODUCED, RENDEZVOUS, roles_of
 from kwsniff.timelines.waits.proofs import Own, Proof
 from kwsniff.timelines.waits.settled_rows import (
@@ -251,7 +251,7 @@ class ProvenWaits:
         return found.rebuilt()
 
     def _proofs(
-        self, waiting: Waiting, ready: int, held: Held, roles: Numbers
+        self, waiting: Waiting, ready: int, held: WaitingCalls, roles: Numbers
     ) -> Iterator[tuple[int, Proof]]:
         """Proofs for the calls of each role."""
         if (roles == RENDEZVOUS).any():
@@ -270,7 +270,7 @@ class ProvenWaits:
             proof = proofs.find_replication_ends(held, part, marks.take(np.flatnonzero(asks)))
             yield PRODUCED, _without_copies(proof, held, part, self._find_unreplicated(places, held, part))
 
-    def _marks(self, places: Sequence[Place], held: Held) -> Marks:
+    def _marks(self, places: Sequence[Place], held: WaitingCalls) -> Marks:
         """Facts on partitions that may prove something on these calls."""
         wanted = {place: number for number, place in enumerate(places)}
         least = int(held.clock.min()) - evidence.WINDOW_US
@@ -278,7 +278,7 @@ class ProvenWaits:
         near = (each for each in self._evidence if each.end >= least and each.number >= last)
         return concat_marks([each.marks(wanted) for each in near])
 
-    def _find_unreplicated(self, places: Sequence[Place], held: Held, own: Own) -> Bits:
+    def _find_unreplicated(self, places: Sequence[Place], held: WaitingCalls, own: Own) -> Bits:
         """Mask of the partitions without followers, as known by then."""
         since = [self._leaders.find_copies(topic, partition) for topic, partition, _, _ in places]
         one, more = (np.array(each, np.int64)[own.place] for each in zip(*since, strict=True))
@@ -301,7 +301,7 @@ def _own_of(waiting: Waiting, ready: int) -> tuple[Own, Sequence[Place]]:
     return Own(rows - waiting.begin, numbered, base, reached), found.different
 
 
-def _find_group_ends(meetings: Meetings, waiting: Waiting, held: Held, roles: Numbers) -> Proof:
+def _find_group_ends(meetings: Meetings, waiting: Waiting, held: WaitingCalls, roles: Numbers) -> Proof:
     """Members: until the request of the last other member."""
     known = np.zeros(len(roles), np.bool_)
     for row in np.flatnonzero(roles == RENDEZVOUS).tolist():
@@ -311,7 +311,7 @@ def _find_group_ends(meetings: Meetings, waiting: Waiting, held: Held, roles: Nu
     return Proof(held.turn + proofs.LOCAL_US, held.done, known)
 
 
-def _without_copies(proof: Proof, held: Held, own: Own, alone: Bits) -> Proof:
+def _without_copies(proof: Proof, held: WaitingCalls, own: Own, alone: Bits) -> Proof:
     """Produce to partitions that all have one replica: without followers there is no wait."""
     nobody = np.zeros(len(held.end), np.bool_)
     nobody[own.row] = True

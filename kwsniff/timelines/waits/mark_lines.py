@@ -26,7 +26,7 @@ MOST_LINES: Final = 64
 Test = Callable[[Numbers], Bits]
 
 
-class Held(NamedTuple):
+class WaitingCalls(NamedTuple):
     """Calls that may have waited, a row each. Ends, numbers and clocks from `Clock`; when the broker began
     and finished it, and the time to the broker, in microseconds."""
 
@@ -91,7 +91,7 @@ class Lines:
         place, base = self._keys
         return distinct(place[1:][(place[1:] == place[:-1]) & (reached[:-1] > base[1:])])
 
-    def span(self, lines: Numbers, held: Held) -> Span:
+    def span(self, lines: Numbers, held: WaitingCalls) -> Span:
         """What may prove something of the call beside it, by number and clock."""
         marks = self.marks
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from kwsniff.tables.arrays import Bits, Numbers
 from kwsniff.timelines.waits.evidence import WINDOW_US, Marks
-from kwsniff.timelines.waits.mark_lines import Held, Lines
+from kwsniff.timelines.waits.mark_lines import Lines, WaitingCalls
 from kwsniff.timelines.waits.pending_rows import LOCAL_NS
 
 AFTER_US: Final = 50_000.0
@@ -50,7 +50,7 @@ class Proof(NamedTuple):
     known: Bits
 
 
-def find_replication_ends(held: Held, own: Own, fetches: Marks) -> Proof:
+def find_replication_ends(held: WaitingCalls, own: Own, fetches: Marks) -> Proof:
     """Produce: until the last of the captured followers had all records."""
     latest, written = np.zeros(len(held.end)), held.turn + LOCAL_US
     if len(own.row) and len(fetches.time):
@@ -61,7 +61,7 @@ def find_replication_ends(held: Held, own: Own, fetches: Marks) -> Proof:
     return Proof(written, _until(held, latest), latest > written)
 
 
-def _ask_followers(held: Held, own: Own, fetches: Marks, latest: Numbers) -> None:
+def _ask_followers(held: WaitingCalls, own: Own, fetches: Marks, latest: Numbers) -> None:
     """When the last of them requested the offset after the records."""
     lines = Lines(fetches, ("place", "connection_id"), ("time", "end", "asked"))
     part, line = lines.join(own.place)
@@ -74,7 +74,7 @@ def _ask_followers(held: Held, own: Own, fetches: Marks, latest: Numbers) -> Non
     np.maximum.at(latest, own.row[part[found]], (marks.time[at] + call.network)[found])
 
 
-def _answer_followers(held: Held, own: Own, fetches: Marks, written: Numbers) -> None:
+def _answer_followers(held: WaitingCalls, own: Own, fetches: Marks, written: Numbers) -> None:
     """When the fetches that waited for these records got their responses: they were written by then."""
     lines = Lines(fetches, ("place", "base", "connection_id"), ("time", "end"))
     part, line = lines.join(own.place, own.base)
@@ -89,7 +89,7 @@ def _answer_followers(held: Held, own: Own, fetches: Marks, written: Numbers) ->
     np.maximum.at(written, own.row[part[found]], ends[found])
 
 
-def brought(held: Held, own: Own, produced: Marks) -> Proof:
+def brought(held: WaitingCalls, own: Own, produced: Marks) -> Proof:
     """Fetches: until the Produce of their first record arrived.
 
     An earlier Produce may have been queued; if it had its response by then, it was not.
@@ -104,7 +104,7 @@ def brought(held: Held, own: Own, produced: Marks) -> Proof:
     return Proof(held.turn + LOCAL_US, until, known)
 
 
-def _come(call: Held, own: Own, produced: Marks) -> Numbers:
+def _come(call: WaitingCalls, own: Own, produced: Marks) -> Numbers:
     """When the Produce of the first record arrived; minus infinity without a proof."""
     lines = Lines(produced, ("place", "base"), ("time", "end", "reached"))
     marks, overlapped = lines.marks, lines.find_overlaps()
@@ -127,7 +127,7 @@ def _come(call: Held, own: Own, produced: Marks) -> Numbers:
     return np.where(known & ~unsure, when, -np.inf)
 
 
-def _last_brought(lines: Lines, line: Numbers, call: Held, base: Numbers) -> tuple[Numbers, Bits]:
+def _last_brought(lines: Lines, line: Numbers, call: WaitingCalls, base: Numbers) -> tuple[Numbers, Bits]:
     marks = lines.marks
     return lines.last(
         lines.span(line, call),
@@ -137,10 +137,10 @@ def _last_brought(lines: Lines, line: Numbers, call: Held, base: Numbers) -> tup
     )
 
 
-def _is_young(marks: Marks, at: Numbers, call: Held) -> Bits:
+def _is_young(marks: Marks, at: Numbers, call: WaitingCalls) -> Bits:
     young: Bits = marks.end[at] >= call.clock - WINDOW_US
     return young
 
 
-def _until(held: Held, proof: Numbers) -> Numbers:
+def _until(held: WaitingCalls, proof: Numbers) -> Numbers:
     return np.where(held.done - proof <= AFTER_US, held.done, proof)

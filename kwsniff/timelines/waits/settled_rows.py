@@ -11,7 +11,7 @@ from kwsniff.tables.arrays import Numbers, numbers, texts, whole_numbers
 from kwsniff.tables.compute import cast
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.timelines.decoded_messages import PLACE
-from kwsniff.timelines.waits.mark_lines import Held
+from kwsniff.timelines.waits.mark_lines import WaitingCalls
 from kwsniff.timelines.waits.pending_rows import TOPICS
 
 WAITS: Final = ENUMS["wait"]
@@ -37,11 +37,11 @@ def with_moments(rows: pa.RecordBatch, moments: Sequence[Numbers]) -> pa.RecordB
     return pa.RecordBatch.from_arrays([*rows.columns, *columns], names=[*rows.schema.names, *_MOMENT])
 
 
-def held_calls(rows: pa.RecordBatch) -> Held:
+def held_calls(rows: pa.RecordBatch) -> WaitingCalls:
     """Facts on calls from rows of `with_moments`."""
     begun, total, asked, network, queue, answered = (whole_numbers(rows[name], null=0) for name in _SAID)
     end, number, clock = (whole_numbers(rows[name], null=0) for name in _MOMENT)
-    return Held(
+    return WaitingCalls(
         end,
         number,
         clock,

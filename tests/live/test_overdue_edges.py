@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.live.overdue_responses import GRACE_NS, Debt, Drops, Owed, Wait, count_owed, grace_of, not_lost
+from kwsniff.live.overdue_responses import (
+    GRACE_NS,
+    Drops,
+    Overdue,
+    OverdueResponses,
+    Wait,
+    count_overdue,
+    grace_of,
+    not_lost,
+)
 
 from .test_overdue_responses import wait
 
@@ -18,8 +27,8 @@ def late_by(late_ns: int, **changed: Any) -> Wait:
     return wait(9092, 1, due - 10**9)._replace(due=due, **changed)
 
 
-def counted(*waits: Wait, names: dict[str, str] | None = None) -> Owed:
-    return count_owed(100 * 10**9, waits, load_catalog(), names or {})
+def counted(*waits: Wait, names: dict[str, str] | None = None) -> OverdueResponses:
+    return count_overdue(100 * 10**9, waits, load_catalog(), names or {})
 
 
 @pytest.mark.parametrize(("late_ns", "number"), [(GRACE_NS - 1, 0), (GRACE_NS, 1), (GRACE_NS + 1, 1)])
@@ -30,24 +39,24 @@ def test_a_response_is_overdue_from_the_grace_on(late_ns: int, number: int) -> N
 
 def test_the_oldest_response_counts_whenever_it_comes() -> None:
     second = 10**9
-    owed = counted(
+    overdue = counted(
         late_by(2 * second), late_by(9 * second), late_by(3 * second), late_by(5 * second, broker_port=9093)
     )
-    assert (owed.total.calls, owed.total.oldest_ns) == (4, 9 * second)
-    assert owed.worst("brokers") == [
-        ("10.0.0.1:9092", Debt(3, 9 * second)),
-        ("10.0.0.1:9093", Debt(1, 5 * second)),
+    assert (overdue.total.calls, overdue.total.oldest_ns) == (4, 9 * second)
+    assert overdue.worst("brokers") == [
+        ("10.0.0.1:9092", Overdue(3, 9 * second)),
+        ("10.0.0.1:9093", Overdue(1, 5 * second)),
     ]
     swapped = counted(late_by(5 * second), late_by(9 * second, broker_port=9093))
     assert [name for name, _ in swapped.worst("brokers")] == ["10.0.0.1:9093", "10.0.0.1:9092"]
 
 
 def test_a_topic_counts_once_under_its_name_and_a_client_without_an_id_has_one() -> None:
-    owed = counted(
+    overdue = counted(
         late_by(10**9, topics=("orders", "id-of-orders"), client_id=None), names={"id-of-orders": "orders"}
     )
-    assert owed.debts["topics"] == {"orders": Debt(1, 10**9)}
-    assert owed.debts["clients"] == {"(none)": Debt(1, 10**9)}
+    assert overdue.by_dimension["topics"] == {"orders": Overdue(1, 10**9)}
+    assert overdue.by_dimension["clients"] == {"(none)": Overdue(1, 10**9)}
 
 
 @pytest.mark.parametrize(
