@@ -263,7 +263,7 @@ def test_files_say_what_calls_and_connections_suffered(capture: str, tmp_path: P
     whole = kwsniff.analyze(path)
     with (
         Session(FileSource(path, pieces=64), tables=READ) as session,
-        Watch(session.read_snapshot, most_rows=ROWS, every=0) as watch,
+        Watch(session.read_snapshot, most_rows=ROWS, every=0, seconds=3600) as watch,
         RollingTables(tmp_path, tuple(TABLES)) as files,
     ):
         files.findings, files.harm = watch.pop_findings, watch.pop_harm
