@@ -24,12 +24,12 @@ _EXAMPLES = """examples:
   kwsniff analyze capture.pcap.zst -o tables/      the same, and tables/api_calls.parquet,
   latencies.parquet, ...
   kwsniff analyze rotated/ --json > summary.json   a directory of captures, read as one
-  kwsniff analyze day.pcap --since 22:06 --until 22:10   a time range (docs/time_ranges.md)
-  kwsniff analyze tls.pcap --tls-keylog keys.log   decrypt TLS (docs/tls.md)
+  kwsniff analyze day.pcap --since 22:06 --until 22:10   a time range
+  kwsniff analyze tls.pcap --tls-keylog keys.log   decrypt TLS
   kwsniff analyze day.pcap --client shop --error any -o shop/   tables of the calls that match
   tcpdump -w - port 9092 | kwsniff analyze -       from standard input, until it ends
 
-The tables are described in docs/tables.md. pandas.read_parquet, spark.read.parquet and DuckDB read them
+kwsniff explain TABLE describes a table. pandas.read_parquet, spark.read.parquet and DuckDB read them
 directly.
 """
 

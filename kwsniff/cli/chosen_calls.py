@@ -20,7 +20,8 @@ def add_where(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--where",
         metavar="EXPRESSION",
-        help='only these calls, for example "api_name = Produce and latency > 100ms"; see docs/filters.md',
+        help='only these calls, for example "api_name = Produce and latency > 100ms"; kwsniff explain '
+        "api_calls lists the columns",
     )
 
 
@@ -30,8 +31,8 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--where",
         metavar="EXPRESSION",
-        help='by columns of api_calls, e.g. "latency > 100ms and topic in (orders, carts)"; see '
-        "docs/filters.md",
+        help='by columns of api_calls, e.g. "latency > 100ms and topic in (orders, carts)"; kwsniff '
+        "explain api_calls lists the columns",
     )
     group.add_argument("--call", type=int, metavar="N", help="the call with this call_id")
     group.add_argument(

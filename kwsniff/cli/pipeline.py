@@ -28,10 +28,10 @@ _EXAMPLES = """examples:
   kwsniff pipeline huge.pcap -o tables/ --conf spark.driver.memory=4g --table api_calls,latency_minutes
   kwsniff pipeline --stream /var/captures -o tables/       while tcpdump writes there; a later run continues
 
-The pipeline also runs under spark-submit; see docs/spark.md.
+The pipeline also runs under spark-submit.
 
-Tables are folders of parquet files by date, described in docs/tables.md. Needs: pip install '.[spark]'
-in a clone of kwsniff's repository.
+Tables are folders of parquet files by date; kwsniff explain TABLE describes one. Needs: pip install
+'.[spark]' in a clone of kwsniff's repository.
 """
 
 

@@ -144,7 +144,7 @@ def _check(args: argparse.Namespace, *, everything: bool, bounded: bool) -> None
         names = [rule.name for rule in load_rules()]
         if args.finding not in names:
             near = get_close_matches(args.finding, names, 3, 0.5)
-            hint = f"did you mean {', '.join(near)}?" if near else "docs/findings.md lists them"
+            hint = f"did you mean {', '.join(near)}?" if near else "kwsniff why names those of a capture"
             raise UsageError(f"unknown finding '{args.finding}': {hint}")
 
 

@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """examples:
   kwsniff sql out                                        lists tables and ready-made questions
-  kwsniff sql out --question slow_producers              a question of docs/questions.md
+  kwsniff sql out --question slow_producers              a ready-made question
   kwsniff sql out "select api_name, count(*) from api_calls group by all"
   kwsniff sql out "from error_codes" -o errors.csv       or .json, .jsonl, .parquet: all rows
   kwsniff sql out --where "latency > 1s and topic = orders"    these calls; or a query over them alone
   kwsniff sql out - < query.sql                          the SQL from standard input
 
-docs/tables.md describes the tables. A query can read the tables and no other file, and cannot change them.
+kwsniff explain TABLE describes a table. A query can read the tables and no other file, and cannot change
+them.
 
 Ctrl-C ends a query. Exit status: 0 done, 2 error, 130 Ctrl-C
 """
@@ -146,7 +147,7 @@ def _format(args: argparse.Namespace) -> str:
 def _list(tables: Sequence[str]) -> None:
     from kwsniff.findings.sql import load_questions
 
-    print("Tables, as docs/tables.md describes them")
+    print("Tables, which kwsniff explain NAME describes")
     print("\n".join(f"  {clean(name)}" for name in tables))
     print("\nQuestions, for --question")
     questions = load_questions().values()

@@ -22,7 +22,6 @@ _EXAMPLES = """examples:
   kwsniff verify capture.pcap --json        the same for scripts
 
 kwsniff runs tshark through pyshark, at a few hundred messages per second, separately for each file.
-docs/verify.md describes the comparison.
 
 exit status: 0 they agree, or every difference is explained; 1 an unexplained difference, or nothing to
 read; 2 error

@@ -266,7 +266,7 @@ def _readers(rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
         names = ("topic", "reader", "fetch p50", "fetch p99", "commit p50", "commit p99", "mostly")
         order = ("topic", "reader", "fetch p99", "mostly", "commit p99", "fetch p50", "commit p50")
         yield ""
-        yield from _wrap("From Produce to readers and their commits (docs/deliveries.md):", width, "")
+        yield from _wrap("From Produce to readers and their commits:", width, "")
         yield from fit(Grid("", names, cells, order), width).lines
 
 

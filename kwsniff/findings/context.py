@@ -125,7 +125,7 @@ def describe_checks() -> str:
     """One sentence on the rules."""
     gates = [gate for gate in load_gates() if gate.group != LAST]
     *groups, last = dict.fromkeys(_CHECKED.get(gate.group, gate.group) for gate in gates)
-    return f"Checked: {len(gates)} rules on {', '.join(groups)} and {last} (docs/findings.md)."
+    return f"Checked: {len(gates)} rules on {', '.join(groups)} and {last}."
 
 
 def list_slowest(database: "duckdb.DuckDBPyConnection", most: int = 3) -> list[dict[str, Any]]:
@@ -155,7 +155,7 @@ def list_not_seen(basis: dict[str, Any]) -> list[str]:
     if basis["sealed"]:
         said.append(
             f"{plural(basis['sealed'], 'TLS connection')} stayed encrypted: "
-            "their calls are unknown (docs/tls.md)."
+            "their calls are unknown without --tls-keylog."
         )
     if basis["one_sided"]:
         said.append(

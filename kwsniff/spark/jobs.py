@@ -149,5 +149,5 @@ def _last_line(error: Exception) -> str:
     if not told:
         return type(error).__name__
     if told[-1].startswith("ModuleNotFoundError") and "kwsniff" in told[-1]:
-        return f"{told[-1]} on the workers: see docs/spark_clusters.md for how to install it"
+        return f"{told[-1]} on the workers: install it there, or send an environment (spark.archives)"
     return told[-1]

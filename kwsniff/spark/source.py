@@ -121,7 +121,9 @@ class CaptureReader(DataSourceReader):
         known = {column.name for column in TABLES[self.table].columns}
         unknown = [name for name in schema.names if name not in known]
         if unknown:
-            raise UsageError(f"table {self.table} has no column {unknown[0]!r}; docs/tables.md lists them")
+            raise UsageError(
+                f"table {self.table} has no column {unknown[0]!r}; kwsniff explain {self.table} lists them"
+            )
 
     def partitions(self) -> Sequence[InputPartition]:
         """One, in which the rows come in the order of `kwsniff analyze`."""

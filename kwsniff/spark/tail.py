@@ -106,7 +106,7 @@ class Progress:
             if size > file.offset and file.start and _start(path)[: len(file.start)] == file.start:
                 raise CaptureError(
                     f"{file.name} grew after {later.name} had begun: several recorders write here; "
-                    "give one --source for each (docs/spark.md)"
+                    "give one --source for each"
                 )
 
     def _go_on(self, file: File, is_over: bool, most_bytes: int) -> list[Piece]:

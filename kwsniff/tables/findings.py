@@ -22,7 +22,7 @@ FINDINGS = TableSchema(
     "[findings](../findings.md) has every rule with its figures.",
     columns=(
         _column("finding_id", "int64", "Number of the finding, unique in its run; finding_calls has it."),
-        _column("finding", "string", "Name of the finding, one of those in findings.md."),
+        _column("finding", "string", "Name of the finding; `kwsniff explain` describes it."),
         _column("severity", "string", "Severity.", enum="severity"),
         _column("confidence", "string", "Confidence.", enum="confidence"),
         _column("blames", "string", "Owner: who can fix it.", enum="blames"),

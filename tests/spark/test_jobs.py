@@ -66,7 +66,7 @@ def test_other_errors_are_one_line_after_the_last_attempt(spark: Any, tmp_path: 
         ("ValueError: what was that", "ValueError: what was that"),
         (
             "ModuleNotFoundError: No module named 'kwsniff'",
-            "No module named 'kwsniff' on the workers: see docs/",
+            "No module named 'kwsniff' on the workers: install it there",
         ),
         ("ModuleNotFoundError: No module named 'other'", "ModuleNotFoundError: No module named 'other'"),
     ],

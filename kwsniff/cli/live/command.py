@@ -26,8 +26,8 @@ _EXAMPLES = """examples:
   ssh host tcpdump -U -w - port 9092 | kwsniff live -i -     packets from another machine
   kwsniff live -i incident.pcap --speed 10           replays a file at ten times its speed
 
-kwsniff captures with dumpcap or tcpdump if one is installed, and needs no more rights than they do
-(docs/live.md). Ctrl-C or SIGTERM ends it and completes the files.
+kwsniff captures with dumpcap or tcpdump if one is installed, and needs no more rights than they do.
+Ctrl-C or SIGTERM ends it and completes the files.
 """
 
 

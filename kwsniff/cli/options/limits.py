@@ -18,7 +18,7 @@ def add_limit_option(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=N",
-        help="change a limit on memory or work, for example memory=2GB; see docs/limits.md",
+        help="change a limit on memory or work, for example memory=2GB; kwsniff explain limits lists them",
     )
 
 

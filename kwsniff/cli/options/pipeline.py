@@ -77,7 +77,7 @@ def _add_forms(parser: argparse.ArgumentParser) -> None:
         "--format",
         default="parquet",
         metavar="NAME",
-        help="parquet (default), or a table format: delta, iceberg (docs/spark.md)",
+        help="parquet (default), or a table format: delta, iceberg",
     )
     parser.add_argument(
         "--mode",

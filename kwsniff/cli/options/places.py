@@ -15,7 +15,7 @@ def add_place_option(parser: argparse.ArgumentParser) -> None:
         default=[],
         nargs="+",
         metavar=("NAME=CAPTURE", "CAPTURE"),
-        help="captures of one place, once per place; without it, packets tell places apart (docs/places.md)",
+        help="captures of one place, once per place; without it, packets tell places apart",
     )
 
 
