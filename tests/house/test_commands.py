@@ -52,6 +52,15 @@ def test_commands_of_the_readme_are_what_ci_runs() -> None:
     assert [line for line in setups if line not in script] == []
 
 
+def test_the_workflow_runs_the_readme_on_a_bare_debian() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text("utf-8")
+    (packages,) = re.findall(r"`apt-get install ([^`]*)`", README)
+    assert f"apt-get install -y git {packages}" in workflow
+    assert [line for line in commands(README) if line.startswith("python3 -m venv")] == re.findall(
+        r"(?m)^ +- run: .*?(python3 -m venv .*)$", workflow
+    )
+
+
 def test_a_bare_debian_gets_what_the_readme_says() -> None:
     """The lines with which .ci/bare takes packages and commands from README.md."""
     script = (ROOT / ".ci" / "bare").read_text("utf-8")
