@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -14,10 +15,14 @@ from kwsniff.filter.expression import Filter
 from kwsniff.filter.parser import parse_filter
 from kwsniff.filter.rows_of_calls import Chosen
 from kwsniff.filter.stored_rows import choose_stored, chosen_rows
+from kwsniff.findings.sql import show_files
 from kwsniff.sources.paths import local_path
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.tables.stored_files import files_of_tables
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 
 class Folder(Tables):
@@ -63,6 +68,13 @@ class Folder(Tables):
         if self._where:
             return int(self.table(name).num_rows)
         return sum(int(pq.read_metadata(file).num_rows) for file in self._files[name])
+
+    def _show(self, database: "DuckDBPyConnection", name: str) -> None:
+        """Without a filter DuckDB reads the files, and of these what a query needs."""
+        if self._where:
+            super()._show(database, name)
+        else:
+            show_files(database, name, self._files[name])
 
     def _choose(self, name: str) -> pa.Table:
         """Rows that belong to chosen calls."""

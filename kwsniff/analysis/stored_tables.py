@@ -2,11 +2,16 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kwsniff.findings.database import hush
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.schema import TABLES
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 _ROWS = {name: table.row for name, table in (TABLES | AGGREGATES).items()}
 
@@ -30,6 +35,23 @@ class Tables(ABC):
     @abstractmethod
     def origin(self) -> str:
         """What the tables are of, in a few words."""
+
+    def duckdb(self) -> "DuckDBPyConnection":
+        """A new DuckDB database in memory with a view of each table, times in UTC; yours to close.
+
+        Join tables by `run_id` and `call_id` or `connection_id`.
+        """
+        import duckdb
+
+        database = duckdb.connect()
+        hush(database)
+        database.execute("set TimeZone = 'UTC'")
+        for name in self.names:
+            self._show(database, name)
+        return database
+
+    def _show(self, database: "DuckDBPyConnection", name: str) -> None:
+        database.register(name, self.table(name))
 
     def __getitem__(self, name: str) -> pa.Table:
         return self.table(name)

@@ -7,7 +7,7 @@ can be reached from then on. Statements other than queries are rejected before t
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -85,7 +85,7 @@ def open_console(folder: str | os.PathLike[str]) -> Iterator["duckdb.DuckDBPyCon
     with temporary_folder() as spill, closing_quietly(open_database()) as database:
         try:
             for name, paths in tables.items():
-                _show(database, name, paths)
+                show_files(database, name, paths)
             _shut_in(database, [path for paths in tables.values() for path in paths], spill)
         except duckdb.Error as error:
             raise UsageError(f"{place}: cannot read: {_in_one_line(error)}") from error
@@ -104,7 +104,8 @@ def closing_quietly(database: "duckdb.DuckDBPyConnection") -> Iterator["duckdb.D
             database.close()
 
 
-def _show(database: "duckdb.DuckDBPyConnection", name: str, paths: list[str]) -> None:
+def show_files(database: "duckdb.DuckDBPyConnection", name: str, paths: Sequence[str]) -> None:
+    """Makes a view of a table's parquet files, its columns those of all of them."""
     if paths:
         listed = ", ".join(quote(path) for path in paths)
         dated = str(all("/date=" in path for path in paths)).lower()  # as pipeline lays them out
