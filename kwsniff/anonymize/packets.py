@@ -1,9 +1,10 @@
 """A packet's headers with addresses replaced, and zeros for all else.
 
-Headers that are understood are copied field by field: link, VLAN, IP, TCP, UDP with VXLAN or Geneve, GRE, and
-what ICMP errors quote. TCP payload stays zero here: ``Segment`` says where it is.
+Headers that are understood are copied field by field: link, VLAN, MPLS, PPPoE, IP, TCP, UDP with VXLAN or
+Geneve, GRE, and what ICMP errors quote. TCP payload stays zero here: ``Segment`` says where it is.
 
-Source: RFC 791, 8200, 9293, 768, 792, 4443, 7348, 8926, 2784; the link type list of tcpdump.org.
+Source: RFC 791, 8200, 9293, 768, 792, 4443, 7348, 8926, 2784, 2516, 3032, 4448; the link type list of
+tcpdump.org.
 """
 
 import struct
@@ -14,7 +15,13 @@ from typing import Final, NamedTuple
 from kwsniff.anonymize.addresses import Addresses
 
 _IPV4, _IPV6, _TRANSPARENT_ETHERNET = 0x0800, 0x86DD, 0x6558
-_VLANS: Final = (0x8100, 0x88A8, 0x9100)
+_VLANS: Final = (0x8100, 0x88A8, 0x9100, 0x9200)
+_MPLS: Final = (0x8847, 0x8848)
+_PPPOE: Final = 0x8864
+_SESSION: Final = {0x0021: _IPV4, 0x0057: _IPV6}
+"""What PPP carries -> its EtherType."""
+_IN_FRAMES: Final = (_IPV4, _IPV6, *_VLANS, *_MPLS, _PPPOE)
+"""EtherTypes of a frame behind MPLS, which does not say that one is there."""
 _ICMP, _IPIP, _TCP, _UDP, _IP6IP, _GRE, _ICMP6 = 1, 4, 6, 17, 41, 47, 58
 _EXTENSIONS: Final = (0, 43, 60, 135)
 _FRAGMENT, _AUTHENTICATION = 44, 51
@@ -118,14 +125,39 @@ class _Walk:
 
     def ethertype(self, kind: int, at: int) -> None:
         for _ in range(_DEEPEST):
-            if kind not in _VLANS:
+            if kind in _VLANS:
+                self.copy(at, at + 4)
+                kind, at = self.number(at + 2), at + 4
+            elif kind in _MPLS:
+                self.copy(at, at + 4)
+                at += 4
+                if self.packet[at - 2] & 1:
+                    kind, at = self.labelled(at)
+            elif kind == _PPPOE:
+                self.copy(at, at + 8)
+                kind, at = _SESSION.get(self.number(at + 6), 0), at + 8
+            else:
                 break
-            self.copy(at, at + 4)
-            kind, at = self.number(at + 2), at + 4
         if kind in (_IPV4, _IPV6):
             self.ip(at)
         elif kind == _TRANSPARENT_ETHERNET:
             self.ethernet(at)
+
+    def labelled(self, at: int) -> tuple[int, int]:
+        """EtherType and place of what follows the last MPLS label: IP by its version, or what a frame has,
+        with or without a control word."""
+        version = self.packet[at] >> 4
+        if version in (4, 6):
+            return (_IPV4 if version == 4 else _IPV6), at
+        for word in (0, 4) if version == 0 else (0,):
+            kind = self.number(at + word + 12)
+            if kind in _IN_FRAMES:
+                self.copy(at, at + word)
+                self.mac(at + word)
+                self.mac(at + word + 6)
+                self.copy(at + word + 12, at + word + 14)
+                return kind, at + word + 14
+        return 0, at
 
     def ip(self, at: int, *, quoted: bool = False) -> None:
         """An IP packet."""
