@@ -14,7 +14,7 @@ local kwsniff = Proto("kwsniff", "kwsniff")
 local call = ProtoField.uint64("kwsniff.call", "Call", base.DEC, nil, nil, "call_id in api_calls")
 local api = ProtoField.string("kwsniff.api", "API", base.ASCII, "api_name in api_calls")
 local version = ProtoField.int16("kwsniff.version", "Version", base.DEC, nil, nil, "api_version in api_calls")
-local latency = ProtoField.relative_time("kwsniff.latency", "Latency", nil, "latency_ns in api_calls")
+local latency = ProtoField.relative_time("kwsniff.latency", "Latency", "latency_ns in api_calls")
 local finding = ProtoField.string("kwsniff.finding", "Finding", base.ASCII, "finding in findings")
 -- In the order of the index, which is that of the table latencies.
 local fields, parts = { call, api, version, latency, finding }, {}
@@ -22,7 +22,7 @@ for position, name in ipairs({
   "request_transmission", "network", "queue_wait", "broker", "deliberate_wait", "response_transmission",
 }) do
   local label = name:sub(1, 1):upper() .. name:sub(2):gsub("_", " ")
-  parts[position] = ProtoField.relative_time("kwsniff.latency." .. name, label, nil, name .. "_ns in latencies")
+  parts[position] = ProtoField.relative_time("kwsniff.latency." .. name, label, name .. "_ns in latencies")
   fields[#fields + 1] = parts[position]
 end
 kwsniff.fields = fields
