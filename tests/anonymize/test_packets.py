@@ -19,7 +19,7 @@ from tests.anonymize.renaming import counted, read_map, renaming
 from tests.pipeline.compare import analyzed
 from tests.traffic.files import Frame, block, option, pcap, pcapng, read_frames
 from tests.traffic.links import checksum
-from tests.traffic.tunnels import geneve, gre, udp, vxlan
+from tests.traffic.tunnels import erspan, geneve, gre, gtpu, udp, vxlan
 
 FIRST_STEPS = Path(__file__).parents[2] / "captures" / "first_steps" / "capture.pcap"
 OUTER = bytes.fromhex("02000000000a02000000000b0800")
@@ -84,6 +84,15 @@ WRAPPINGS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
         ),
     ),
     "gre": (1, lambda data: OUTER + ipv4(47, gre(ip_of(data), 0x0800, key=7))),
+    "erspan 1": (1, lambda data: OUTER + ipv4(47, erspan(data, 1))),
+    "erspan 2": (1, lambda data: OUTER + ipv4(47, erspan(data, 2))),
+    "erspan 3": (1, lambda data: OUTER + ipv4(47, erspan(data, 3))),
+    "erspan 3 with more": (1, lambda data: OUTER + ipv4(47, erspan(data, 3, optional=True))),
+    "gtp-u": (1, lambda data: OUTER + ipv4(17, udp(2152, gtpu(data)))),
+    "gtp-u with extensions": (
+        1,
+        lambda data: OUTER + ipv4(17, udp(2152, gtpu(data, sequence=True, extensions=2))),
+    ),
     "ip in ip": (1, lambda data: OUTER + ipv4(4, ip_of(data))),
 }
 
