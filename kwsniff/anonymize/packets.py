@@ -131,7 +131,7 @@ class _Walk:
                 self.copy(at, at + 4)
                 at += 4
                 if self.packet[at - 2] & 1:
-                    kind, at = self.labelled(at)
+                    kind, at = self.pass_labels(at)
             elif kind == _PPPOE:
                 self.copy(at, at + 8)
                 kind, at = _SESSION.get(self.number(at + 6), 0), at + 8
@@ -142,7 +142,7 @@ class _Walk:
         elif kind == _TRANSPARENT_ETHERNET:
             self.ethernet(at)
 
-    def labelled(self, at: int) -> tuple[int, int]:
+    def pass_labels(self, at: int) -> tuple[int, int]:
         """EtherType and place of what follows the last MPLS label: IP by its version, or what a frame has,
         with or without a control word."""
         version = self.packet[at] >> 4
