@@ -1,9 +1,10 @@
 """A packet's headers with addresses replaced, and zeros for all else.
 
-Headers that are understood are copied field by field: link, VLAN, IP, TCP, UDP with VXLAN or Geneve, GRE, and
-what ICMP errors quote. TCP payload stays zero here: ``Segment`` says where it is.
+Known headers are copied field by field: link, VLAN, MPLS, PPPoE, IP, TCP, UDP with VXLAN, Geneve
+or GTP-U, GRE, ERSPAN, and what ICMP errors quote. TCP payload stays zero here: ``Segment`` says where it is.
 
-Source: RFC 791, 8200, 9293, 768, 792, 4443, 7348, 8926, 2784; the link type list of tcpdump.org.
+Source: RFC 791, 8200, 9293, 768, 792, 4443, 7348, 8926, 2784, 2516, 3032, 4448; draft-foschiano-erspan; 3GPP
+TS 29.281; the link type list of tcpdump.org.
 """
 
 import struct
@@ -14,12 +15,17 @@ from typing import Final, NamedTuple
 from kwsniff.anonymize.addresses import Addresses
 
 _IPV4, _IPV6, _TRANSPARENT_ETHERNET = 0x0800, 0x86DD, 0x6558
-_VLANS: Final = (0x8100, 0x88A8, 0x9100)
+_VLANS: Final = (0x8100, 0x88A8, 0x9100, 0x9200)
+_MPLS: Final = (0x8847, 0x8848)
+_PPPOE: Final = 0x8864
+_SESSION: Final = {0x0021: _IPV4, 0x0057: _IPV6}  # what PPP carries
+_IN_FRAMES: Final = (_IPV4, _IPV6, *_VLANS, *_MPLS, _PPPOE)  # MPLS does not say that a frame follows
 _ICMP, _IPIP, _TCP, _UDP, _IP6IP, _GRE, _ICMP6 = 1, 4, 6, 17, 41, 47, 58
 _EXTENSIONS: Final = (0, 43, 60, 135)
 _FRAGMENT, _AUTHENTICATION = 44, 51
 _VXLAN_PORTS: Final = (4789, 8472)
-_GENEVE: Final = 6081
+_GENEVE, _GTPU = 6081, 2152
+_ERSPAN, _ERSPAN_3 = 0x88BE, 0x22EB
 _ETHERNET, _LOOP, _NULL, _SLL, _SLL2 = 1, 108, 0, 113, 276
 _RAW: Final = (12, 14, 101, 228, 229)
 _FAMILIES: Final = {2: _IPV4, 10: _IPV6, 24: _IPV6, 28: _IPV6, 30: _IPV6}
@@ -118,14 +124,39 @@ class _Walk:
 
     def ethertype(self, kind: int, at: int) -> None:
         for _ in range(_DEEPEST):
-            if kind not in _VLANS:
+            if kind in _VLANS:
+                self.copy(at, at + 4)
+                kind, at = self.number(at + 2), at + 4
+            elif kind in _MPLS:
+                self.copy(at, at + 4)
+                at += 4
+                if self.packet[at - 2] & 1:
+                    kind, at = self.pass_labels(at)
+            elif kind == _PPPOE:
+                self.copy(at, at + 8)
+                kind, at = _SESSION.get(self.number(at + 6), 0), at + 8
+            else:
                 break
-            self.copy(at, at + 4)
-            kind, at = self.number(at + 2), at + 4
         if kind in (_IPV4, _IPV6):
             self.ip(at)
         elif kind == _TRANSPARENT_ETHERNET:
             self.ethernet(at)
+
+    def pass_labels(self, at: int) -> tuple[int, int]:
+        """EtherType and place of what follows the last MPLS label: IP by its version, or what a frame has,
+        with or without a control word."""
+        version = self.packet[at] >> 4
+        if version in (4, 6):
+            return (_IPV4 if version == 4 else _IPV6), at
+        for word in (0, 4) if version == 0 else (0,):
+            kind = self.number(at + word + 12)
+            if kind in _IN_FRAMES:
+                self.copy(at, at + word)
+                self.mac(at + word)
+                self.mac(at + word + 6)
+                self.copy(at + word + 12, at + word + 14)
+                return kind, at + word + 14
+        return 0, at
 
     def ip(self, at: int, *, quoted: bool = False) -> None:
         """An IP packet."""
@@ -251,10 +282,24 @@ class _Walk:
             if length:
                 struct.pack_into(">HBB", self.out, inside + 8, 0xFFFF, 0, length // 4 - 1 & 31)
             self.ethertype(self.number(inside + 2), inside + 8 + length)
+        elif target == _GTPU and self.packet[inside] >> 4 == 3 and self.packet[inside + 1] == 255:
+            self.gtpu(inside)
         elif self.out[ip] >> 4 == 6 and end <= len(self.packet):
             struct.pack_into(
                 ">H", self.out, at + 6, transport_checksum(self.out, ip, at, end, _UDP) or 0xFFFF
             )
+
+    def gtpu(self, at: int) -> None:
+        self.copy(at, at + 8)
+        place = at + 8
+        if self.packet[at] & 7:
+            self.copy(place, place + 4)
+            place += 4
+            while self.packet[at] & 4 and self.packet[place - 1]:  # of an extension: its length, what follows
+                self.copy(place, place + 1)
+                place += self.packet[place] * 4 or len(self.packet)
+                self.copy(place - 1, place)
+        self.ip(place)
 
     def gre(self, at: int) -> None:
         flags, kind = struct.unpack_from(">HH", self.packet, at)
@@ -269,7 +314,13 @@ class _Walk:
             if flags & bit:
                 self.copy(place, place + 4)
                 place += 4
-        self.ethertype(kind, place)
+        if kind in (_ERSPAN, _ERSPAN_3):
+            size = 12 if kind == _ERSPAN_3 else 8 if flags & 0x1000 else 0
+            self.copy(place, place + size)
+            more = kind == _ERSPAN_3 and self.packet[place + 11] & 1
+            self.ethernet(place + size + (8 if more else 0))
+        else:
+            self.ethertype(kind, place)
 
     def icmp(self, kind: int, ip: int, at: int, end: int) -> None:
         self.copy(at, at + 2)

@@ -1,10 +1,11 @@
 """``kwsniff compare``: the differences between GOOD and BAD, largest contribution first."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.inputs import HELP, add_input_options, add_page_options, open_inputs, page_file, width, wrap
 from kwsniff.cli.options.times import zone_of
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from kwsniff.cli.compare_lines import SideAnswer
     from kwsniff.cli.inputs import Opened
     from kwsniff.findings.call_groups import Side
+    from kwsniff.findings.compare import Difference
+    from kwsniff.findings.display_filters import DisplayFilter
     from kwsniff.findings.finding import Finding
 
 _EXAMPLES = """examples:
@@ -75,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
         parse_moment(args.at, "--at", zone_of(args))  # before captures are read
     from kwsniff.cli.compare_lines import compare_lines, side_json
     from kwsniff.findings.compare import compare, place
+    from kwsniff.findings.display_filters import find_filters
 
     with ExitStack() as stack:
         file = stack.enter_context(page_file(args))  # before captures are read
@@ -94,16 +98,22 @@ def run(args: argparse.Namespace) -> int:
             write_comparison(
                 file, bad[0], differences, counts=counts, capture=named, notes=notes, zone=zone_of(args)
             )
+        filters = find_filters(bad[0], {number for each in differences for number in each.call_ids})
     if args.json:
-        rows = [{name: getattr(each, name) for name in _ROW} for each in differences]
+        rows = [_row(each, filters) for each in differences]
         sides = {name: side_json(each) for name, each in zip(("good", "bad"), answers, strict=True)}
         print(json_text({"version": JSON_VERSION, "differences": rows} | sides, indent=2))
     else:
-        for line in compare_lines(differences, answers, width()):
+        for line in compare_lines(differences, answers, width(), filters):
             print(line)
         for note in notes:
             print("\n".join(["", *wrap(note, width())]))
     return DONE if all(counts) and all(each.read for each in inputs) else NOTHING_TO_COMPARE
+
+
+def _row(difference: "Difference", filters: Mapping[int, Sequence["DisplayFilter"]]) -> dict[str, Any]:
+    shown = [asdict(found) for number in difference.call_ids for found in filters.get(number, ())]
+    return {name: getattr(difference, name) for name in _ROW} | {"display_filters": shown}
 
 
 def _find_moment(args: argparse.Namespace, database: "duckdb.DuckDBPyConnection") -> datetime:

@@ -11,10 +11,12 @@ from kwsniff.texts import clean, in_percent, plural
 
 if TYPE_CHECKING:
     from kwsniff.findings.compare import Difference
+    from kwsniff.findings.display_filters import DisplayFilter
     from kwsniff.findings.finding import Finding
 
 _LONGEST: Final = 32
 _MOST_OTHERS: Final = 8
+_MOST_CALLS: Final = 6
 _UNITS: Final = (
     "_ms: mean per call; longest: one call. errors: share of calls. contribution: share of total latency, or "
     "of calls, in BAD. --json has all differences."
@@ -34,9 +36,12 @@ class SideAnswer:
 
 
 def compare_lines(
-    differences: Sequence["Difference"], sides: Sequence[SideAnswer], width: int
+    differences: Sequence["Difference"],
+    sides: Sequence[SideAnswer],
+    width: int,
+    filters: Mapping[int, Sequence["DisplayFilter"]],
 ) -> Iterator[str]:
-    """The lines for people."""
+    """The lines for people. `filters`: of calls in BAD, by their numbers."""
     if not all(side.calls for side in sides):
         yield "Nothing to compare: one side has no calls."
     elif not differences:
@@ -48,7 +53,7 @@ def compare_lines(
         yield from wrap(_describe_side(side), width, f"{side.title}: ")
     if differences:
         yield ""
-        yield from _effect_lines(group_effects(differences), len(differences), width)
+        yield from _effect_lines(group_effects(differences), len(differences), width, filters)
     yield from _finding_lines(sides, width)
 
 
@@ -57,7 +62,9 @@ def _describe_side(side: SideAnswer) -> str:
     return f"{plural(side.calls, 'call')}{harmed}"
 
 
-def _effect_lines(effects: Sequence[Effect], differences: int, width: int) -> Iterator[str]:
+def _effect_lines(
+    effects: Sequence[Effect], differences: int, width: int, filters: Mapping[int, Sequence["DisplayFilter"]]
+) -> Iterator[str]:
     names = ("measure", "subject", "good", "bad", "contribution", "good, 99 %", "bad, 99 %", "ratio")
     order = ("measure", "subject", "good", "bad", "contribution", "bad, 99 %", "good, 99 %", "ratio")
     rows = [
@@ -81,9 +88,9 @@ def _effect_lines(effects: Sequence[Effect], differences: int, width: int) -> It
             yield from wrap(_name_others(each), width, f"{each.what} also: ")
     if differences > len(effects):
         yield ""
-    first = effects[0].first
-    ids = ", ".join(map(str, first.call_ids[:6])) or "none to show"
-    yield from wrap(f"Calls of the first effect: {ids}.", width)
+    ids = effects[0].first.call_ids[:_MOST_CALLS]
+    yield from wrap("Calls of the first effect" + (":" if ids else ": none to show."), width)
+    yield from (f"  {number}: {each.filter}" for number in ids for each in filters.get(number, ()))
     yield from wrap(_UNITS, width)
 
 

@@ -19,8 +19,8 @@ from kwsniff.memory import collect_rarely, is_refused_memory, spare_addresses
 from kwsniff.texts import suggest
 
 VERBS = (
-    "why", "analyze", "show", "slice", "anonymize", "live", "sql", "compare", "pipeline", "explain", "decode",
-    "upgrade", "verify",
+    "why", "analyze", "show", "slice", "wireshark", "anonymize", "live", "sql", "compare", "pipeline",
+    "explain", "decode", "upgrade", "verify",
 )  # fmt: skip
 """Modules of this package, in the order of the help. Each has add_parser(subparsers) and
 run(args) -> exit status; run() imports."""
@@ -34,7 +34,7 @@ _OUT_OF_MEMORY = (
     "out of memory before reaching `--limit memory`: check ulimit -v and the container's memory limit; "
     "kwsniff needs about 1 GB of address space"
 )
-_ADDRESSES = {"show": 0, "slice": 0, "decode": 0, "explain": 0, "sql": 300_000_000}
+_ADDRESSES = {"show": 0, "slice": 0, "decode": 0, "explain": 0, "sql": 300_000_000, "wireshark": 300_000_000}
 _ADDRESSES_FOR_TABLES = 220_000_000
 """Minimum bytes for numpy, Arrow and their libraries; OpenBLAS and jemalloc end the process if an allocation
 fails. DuckDB loads them late."""

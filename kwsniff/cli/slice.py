@@ -191,14 +191,14 @@ def _slice(
         selection=FilteredCalls(filter_) if filter_ else None, progress=progress,
     )  # fmt: skip
     say_unread([str(each) for each in reader.unread], len(reader.captures))
-    wanted = WantedPackets(reader.captures, around=around, handshakes=args.handshake)
+    wanted = WantedPackets(reader.captures, around=around, handshakes=args.handshake, finding=args.finding)
     for call in reader.calls():
         wanted.add(call)
     for note in reader.notes:
         print_message(f"note: {note}")
     there = say_there(reader.packets, reader.ports, missed=times.missed)
     for name, frame in proof.frames:
-        wanted.of[reader.captures.index(name)].single.add(frame)
+        wanted.add_single(name, frame)
     for each in wanted.of:
         each.everything = filter_ is None
     if there and wanted.is_empty:

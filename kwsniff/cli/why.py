@@ -134,6 +134,8 @@ def _prepare(
     shown = not args.json
     found = any(each.severity != "info" for each in findings)
     proofs = {number for each in findings for number in each.call_ids[:MOST_CALLS]} if shown else set()
+    slowest = list_slowest(database) if shown and not found else ()
+    proofs.update(each["call_id"] for each in slowest)
     return Answer(
         basis=basis,
         findings=findings,
@@ -144,7 +146,7 @@ def _prepare(
         captures=captures,
         zone=zone_of(args),
         checked=describe_checks(),
-        slowest=list_slowest(database) if shown and not found else (),
+        slowest=slowest,
         readers=list_readers(database),
     )
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kwsniff.findings.finding import Finding
 
 MOST_CALLS = 4
+_MOST_SLOWEST = 3
 _MOST_ERRORS = 5
 _MOST_TOLD = 4
 _LEAST_LINES = 23
@@ -74,7 +75,7 @@ def screen_lines(answer: Answer, width: int, height: int) -> list[str]:
     for sizes in (
         [_errors(clients, width, most) for most in (_MOST_ERRORS, 2, 1)],
         [_notes(answer, width)],
-        [_slowest(answer.slowest, width)],
+        [_slowest(answer, width, most) for most in (_MOST_SLOWEST, 2, 1)],
         [_readers(answer.readers, width)],
         [_errors(brokers, width, most) for most in (_MOST_ERRORS, 2, 1)],
     ):
@@ -135,7 +136,7 @@ def all_lines(answer: Answer, width: int) -> Iterator[str]:
     yield from _notes(answer, width)
     for grid in failure_grids(without_routine(answer.errors)):
         yield from _errors(grid, width, _MOST_ERRORS)
-    yield from _slowest(answer.slowest, width)
+    yield from _slowest(answer, width)
     yield from _readers(answer.readers, width)
     yield ""
     yield from _list_unseen(answer.not_seen, width)
@@ -227,9 +228,9 @@ def _errors(grid: Grid, width: int, most: int) -> Iterator[str]:
         yield from fit(grid._replace(rows=grid.rows[:most]), width).lines
 
 
-def _slowest(rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
-    """The slowest calls, grouped by client, API and topic."""
-    if rows:
+def _slowest(answer: Answer, width: int, most: int = _MOST_SLOWEST) -> Iterator[str]:
+    """The slowest calls, grouped by client, API and topic, and the packets of the longest ones."""
+    if answer.slowest:
         cells = [
             (
                 clean(each["client"]),
@@ -241,13 +242,16 @@ def _slowest(rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
                 each["mostly"],
                 str(each["call_id"]),
             )
-            for each in rows
+            for each in answer.slowest[:most]
         ]
         names = ("client", "API", "topic", "calls", "mean", "max", "mostly", "longest call")
         order = ("client", "API", "max", "topic", "mean", "mostly", "longest call", "calls")
         yield ""
         yield from _wrap("Slowest calls, without deliberate waits (for data, members, quotas):", width, "")
         yield from fit(Grid("", names, cells, order), width).lines
+        for each in answer.slowest[:most]:
+            for said in answer.packets.get(each["call_id"], ()):
+                yield f"  {each['call_id']}: {clean(said)}"
 
 
 def _readers(rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:

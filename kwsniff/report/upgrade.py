@@ -45,7 +45,11 @@ def _reasons(reasons: Sequence[Mapping[str, Any]]) -> list[str]:
             if each["min_version"] is None
             else f"the release accepts {each['min_version']} to {each['max_version']}"
         )
-        + f" (call {each['call_id']})"
+        + f" (call {each['call_id']}{_packet(each['frame'])})"
         for each in reasons[:_MOST_REASONS]
     ]
     return said + ([f"and {len(reasons) - _MOST_REASONS} more"] if len(reasons) > _MOST_REASONS else [])
+
+
+def _packet(frame: int | None) -> str:
+    return "" if frame is None else f", packet {frame}"

@@ -17,16 +17,22 @@ _MAPPED: Final = bytes(10) + b"\xff\xff"
 
 class WantedPackets:
     """Collects calls. `around`: nanoseconds of their connections' packets before and after each call, -1 for
-    all; `handshakes`: includes the TCP handshakes of these connections."""
+    all; `handshakes`: includes the TCP handshakes of these connections; `finding`: what the calls prove."""
 
     def __init__(
-        self, captures: Sequence[str], *, around: int | None = None, handshakes: bool = False
+        self,
+        captures: Sequence[str],
+        *,
+        around: int | None = None,
+        handshakes: bool = False,
+        finding: str | None = None,
     ) -> None:
         self.captures = captures
         self.of = [Wanted(handshakes=handshakes) for _ in captures]
         """In the order of the captures."""
         self.calls = 0
         self._around = around
+        self._finding = f"finding {finding}" if finding else ""
         self._everywhere = around is not None or handshakes
 
     def add(self, call: Call) -> None:
@@ -43,9 +49,16 @@ class WantedPackets:
                 end = packet["last_frame"] or begin
                 self.of[number].frames[connection, sender].append((begin, end if number == last else _ALL))
                 self.of[number].connections.add(connection)
-            self.of[first].comments[packet["first_frame"]].append(_comment(call, packet))
+            proof = f"; {self._finding}" if self._finding else ""
+            self.of[first].comments[packet["first_frame"]].append(_comment(call, packet) + proof)
             if self._everywhere:
                 self._add_surroundings(connection, packet)
+
+    def add_single(self, capture: str, frame: int) -> None:
+        """A packet that proves the finding without a call."""
+        wanted = self.of[self.captures.index(capture)]
+        wanted.single.add(frame)
+        wanted.comments[frame].append(self._finding)
 
     def _add_surroundings(self, connection: int, packet: Packet) -> None:
         times = [time for time in (packet["first_time"], packet["last_time"]) if time is not None]

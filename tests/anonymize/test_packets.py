@@ -19,7 +19,7 @@ from tests.anonymize.renaming import counted, read_map, renaming
 from tests.pipeline.compare import analyzed
 from tests.traffic.files import Frame, block, option, pcap, pcapng, read_frames
 from tests.traffic.links import checksum
-from tests.traffic.tunnels import geneve, gre, udp, vxlan
+from tests.traffic.tunnels import erspan, geneve, gre, gtpu, udp, vxlan
 
 FIRST_STEPS = Path(__file__).parents[2] / "captures" / "first_steps" / "capture.pcap"
 OUTER = bytes.fromhex("02000000000a02000000000b0800")
@@ -48,6 +48,11 @@ def ip_of(data: bytes) -> bytes:
     return data[14:]
 
 
+# Two labels, the second one the last; a PPPoE session of number 9.
+LABELS = bytes.fromhex("8847 001f4040 00259140")
+SESSION = bytes.fromhex("8864 1100 0009")
+
+
 WRAPPINGS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     "ethernet": (1, lambda data: data),
     "vlan": (1, lambda data: data[:12] + b"\x81\x00\x20\x64" + data[12:]),
@@ -58,7 +63,36 @@ WRAPPINGS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     "null": (0, lambda data: b"\2\0\0\0" + ip_of(data)),
     "vxlan": (1, lambda data: OUTER + ipv4(17, udp(4789, vxlan(data)))),
     "geneve": (1, lambda data: OUTER + ipv4(17, udp(6081, geneve(data, b"\1\2\3\1name")))),
+    "mpls": (1, lambda data: data[:12] + LABELS + ip_of(data)),
+    "ethernet in mpls": (1, lambda data: OUTER[:12] + LABELS + b"\x02" + data[1:]),
+    "ethernet in mpls with a control word": (1, lambda data: OUTER[:12] + LABELS + bytes(4) + data),
+    "pppoe": (
+        1,
+        lambda data: data[:12] + SESSION + struct.pack(">H", len(data) - 12) + b"\0\x21" + ip_of(data),
+    ),
+    "vlan and pppoe in mpls": (
+        1,
+        lambda data: (
+            OUTER[:12]
+            + LABELS
+            + data[:12]
+            + b"\x81\x00\x00\x07"
+            + SESSION
+            + struct.pack(">H", len(data) - 12)
+            + b"\0\x21"
+            + ip_of(data)
+        ),
+    ),
     "gre": (1, lambda data: OUTER + ipv4(47, gre(ip_of(data), 0x0800, key=7))),
+    "erspan 1": (1, lambda data: OUTER + ipv4(47, erspan(data, 1))),
+    "erspan 2": (1, lambda data: OUTER + ipv4(47, erspan(data, 2))),
+    "erspan 3": (1, lambda data: OUTER + ipv4(47, erspan(data, 3))),
+    "erspan 3 with more": (1, lambda data: OUTER + ipv4(47, erspan(data, 3, optional=True))),
+    "gtp-u": (1, lambda data: OUTER + ipv4(17, udp(2152, gtpu(data)))),
+    "gtp-u with extensions": (
+        1,
+        lambda data: OUTER + ipv4(17, udp(2152, gtpu(data, sequence=True, extensions=2))),
+    ),
     "ip in ip": (1, lambda data: OUTER + ipv4(4, ip_of(data))),
 }
 

@@ -11,6 +11,7 @@ import pytest
 from kwsniff.cli.compare import _spans
 from kwsniff.cli.compare_lines import SideAnswer, compare_lines, figure, interval
 from kwsniff.findings.compare import Difference
+from kwsniff.findings.display_filters import DisplayFilter
 from kwsniff.findings.effects import describe, group_effects
 from kwsniff.findings.finding import Finding
 
@@ -36,7 +37,8 @@ def finding(name: str, first: float = 0, last: float = 0) -> Finding:
 
 
 def lines(differences: list[Difference], sides: Any = SIDES, width: int = 120) -> list[str]:
-    return [*compare_lines(differences, sides, width)]
+    filters = {7: [DisplayFilter(7, "bad.pcap", "frame.number in {70, 71}")]}
+    return [*compare_lines(differences, sides, width, filters)]
 
 
 def test_an_effect_is_one_row_and_names_the_others_that_show_it() -> None:
@@ -46,13 +48,14 @@ def test_an_effect_is_one_row_and_names_the_others_that_show_it() -> None:
         difference("api", "Fetch", "errors", good=0, bad=0.5),
     ]
     shown = lines(found)
-    assert [line.split()[:3] for line in shown if line.startswith("  ")][1:] == [
+    assert [line.split()[:3] for line in shown if line.startswith("  ")][1:3] == [
         ["broker_ms", "client", "shop"],
         ["errors", "api", "Fetch"],
     ]
     assert "broker_ms also: topic orders" in shown
     assert "2 effects, largest contribution first:" in shown
-    assert "Calls of the first effect: 7, 8." in shown
+    first = shown.index("Calls of the first effect:")
+    assert shown[first + 1] == "  7: frame.number in {70, 71}"
 
 
 def test_a_mean_and_the_longest_of_a_part_are_one_effect() -> None:

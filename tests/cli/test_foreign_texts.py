@@ -51,6 +51,7 @@ VERBS = {
     "compare --json": ["compare", "CAPTURE", "CAPTURE", "--json"],
     "sql": ["sql", "TABLES", "select client_id, topics from api_calls"],
     "sql --format json": ["sql", "TABLES", "select client_id, topics from api_calls", "--format", "json"],
+    "wireshark": ["wireshark", "TABLES", "-o", "FOLDER"],
     "not there": ["analyze", f"/no/{FOREIGN}"],
     "no verb": [FOREIGN],
     "no option": ["analyze", "CAPTURE", f"--{FOREIGN}"],
@@ -67,7 +68,8 @@ VERBS = {
 def test_no_output_has_signs_that_steer(
     capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:
-    arguments = [str(capture) if each == "CAPTURE" else each for each in VERBS[verb]]
+    places = {"CAPTURE": str(capture), "FOLDER": str(tmp_path / "index")}
+    arguments = [places.get(each, each) for each in VERBS[verb]]
     if "TABLES" in arguments:
         run(["analyze", str(capture), "-o", str(tmp_path / "tables")])
         arguments[1] = str(tmp_path / "tables")

@@ -191,13 +191,16 @@ def test_the_proof_of_a_finding(tmp_path: Path) -> None:
     (numbers,) = (each["call_ids"] for each in findings if each["finding"] == "message_too_large")
     path = sliced(tmp_path, incident, "--finding", "message_too_large")
     named = " ".join(comment for *_, options in packets(path) for comment in comments(options))
-    assert {int(number) for number in re.findall(r"call (\d+)", named)} == set(numbers)
+    assert {
+        int(number) for number in re.findall(r"call (\d+): [^;]+; finding message_too_large", named)
+    } == set(numbers)
     refused = CAPTURES / "incidents" / "connection_refused" / "broker.pcap"
     findings = kwsniff.analyze(refused).findings.to_pylist()
     (proof,) = (each["frames"] for each in findings if each["finding"] == "connection_refused")
     _, rows = read_frames(refused.read_bytes())
     found = packets(sliced(tmp_path, refused, "--finding", "connection_refused"))
     assert [data for _, _, data, _, _ in found] == [rows[frame - 1].data for frame in sorted(proof)]
+    assert [comments(options) for *_, options in found] == [["finding connection_refused"]] * len(proof)
 
 
 def test_what_fits_nothing_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,6 +25,7 @@ COMMANDS = {
     "why --json": ["why", "shop.pcap", "--json"],
     "upgrade": ["upgrade", "4.3.1", "shop.pcap"],
     "compare": ["compare", "shop.pcap", "shop.pcap"],
+    "wireshark --help": ["wireshark", "--help"],
     "sql --help": ["sql", "--help"],
     "explain": ["explain", "apis"],
     "explain --json": ["explain", "fetch", "--json"],

@@ -250,7 +250,7 @@ def test_the_upgrade_table_shows_what_it_is_given(page: Path, stalled: Path, tmp
     text = make_page(stalled, tmp_path / "why.html", upgrade=("4.3.1", UPGRADE)).read_text("utf-8")
     assert "Upgrade to 4.3.1" in text
     assert "&lt;i&gt;old&lt;/i&gt;" in text
-    assert "Produce v2 in 7 calls, the release accepts 3 to 13 (call 12000)" in text
+    assert "Produce v2 in 7 calls, the release accepts 3 to 13 (call 12000, packet 12)" in text
     assert "Upgrade to" not in page.read_text("utf-8")
 
 
