@@ -72,6 +72,8 @@ seen:
 | 2026-11-27 | 17 causes, six client libraries, 3.9.2 and 4.3.1; not kept | 15 of 17 | 15 of 15 | 1 of 1 |
 | 2026-11-28 | 13 causes, four client libraries, 3.9.2 and 4.3.1; not kept | 12 of 13 | 11 of 12 | 2 of 2 |
 | 2026-11-28 | duplicates, losses; not kept | 7 of 8 | 7 of 7 | 6 of 6 |
+| 2026-11-28 | 20 causes, six client libraries, 3.9.2 and 4.3.1; not kept | 14 of 20 | 12 of 14 | 6 of 6 |
+| 2026-11-28 | six of these again, after a change, with other clients | 8 of 11 | 8 of 8 | 4 of 5 |
 
 "Cause named": among the first 3 findings; "healthy": nothing was said.
 

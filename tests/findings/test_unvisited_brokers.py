@@ -85,8 +85,17 @@ def test_one_broker_of_two_is_named_where_a_client_works_with_the_other() -> Non
         ([BOOTSTRAP, "kafka-2"], SIX[:4], (0,)),
         ([BOOTSTRAP, "kafka-2"], [1, 1.1, 1.2, 1.3, 1.4], (0,)),
         ([BOOTSTRAP], SIX, (0,)),
+        ([BOOTSTRAP, "10.0.0.3"], SIX, (0,)),
     ],
-    ids=["a monitor", "by another name", "seldom", "four times", "at the start", "nobody else leads"],
+    ids=[
+        "a monitor",
+        "by another name",
+        "seldom",
+        "four times",
+        "at the start",
+        "nobody else leads",
+        "an address",
+    ],
 )
 def test_who_asks_for_another_reason_is_no_proof(
     hosts: Sequence[str], asked: Sequence[float], works_on: Sequence[int]
