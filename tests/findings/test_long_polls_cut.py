@@ -124,4 +124,4 @@ def test_a_broker_that_stands_still_again_and_again_is_slow() -> None:
 )
 def test_a_pause_or_two_are_not(took: Sequence[float], usual: float) -> None:
     found = _paused(took, usual)
-    assert [each for each in found if "again and again" in each.text] == []
+    assert [each for each in found if "pauses repeatedly" in each.text] == []

@@ -36,10 +36,10 @@ class Shown:
 
     @property
     def unvisited(self) -> float:
-        """Brokers that Metadata names at addresses to which nobody connected."""
+        """Brokers that Metadata names at addresses to which no client connected."""
         if self.is_crowded:
             return inf
-        return sum(some.isdisjoint(self._connected) for some in self._addresses.values())
+        return sum(not some & self._connected for some in self._addresses.values())
 
     def add_leaders(self, batch: pa.RecordBatch) -> None:
         """Takes rows of leaders."""
