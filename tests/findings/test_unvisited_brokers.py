@@ -13,7 +13,9 @@ from tests.findings.opened import CLIENT, SECOND, call, judge, kafka
 from tests.findings.scripted import table_of
 
 BOOTSTRAP = "10.0.0.2"
-SIX = [1 + number * 0.8 for number in range(6)]
+SIX = [1, 1.1, 1.3, 1.7, 2.5, 4.1]
+"""As a client asks that waits longer each time."""
+EVEN = [1 + number * 0.8 for number in range(6)]
 
 
 def _tables(hosts: Sequence[str], asked: Sequence[float], works_on: Sequence[int] = ()) -> dict[str, Any]:
@@ -115,6 +117,16 @@ def test_who_looks_for_a_coordinator_in_vain_is_no_monitor(
         )
     found = judge("advertised_unreachable", [kafka(1, 0, 50)], **tables)
     assert [each.subject for each in found] == named
+
+
+def test_who_only_asks_at_even_intervals_is_an_info() -> None:
+    assert [each.severity for each in _found(["kafka"], EVEN)] == ["info"]
+    assert [each.severity for each in _found(["kafka"], SIX)] == ["problem"]
+
+
+def test_a_second_connection_is_the_one_to_the_address() -> None:
+    connections = [kafka(1, 0, 50), kafka(2, 0.5, 50)]
+    assert judge("advertised_unreachable", connections, **_tables(["kafka"], SIX)) == []
 
 
 def test_an_error_is_a_reason_to_ask() -> None:

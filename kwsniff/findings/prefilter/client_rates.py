@@ -33,6 +33,8 @@ _PASSES_US: Final = 10_000_000
 """How soon errors pass that pass soonest (causes.txt)."""
 _LASTS_US: Final = 3_000_000
 _LASTS_TIMES: Final = 3
+_FASTEST: Final = 20
+"""Metadata requests per second of a client that retries."""
 _UNFETCHED_US: Final = 10_000_000
 """How long `consumer_stuck` lets a member send heartbeats without a Fetch."""
 _UNSUPPORTED_VERSION: Final = 35
@@ -142,6 +144,7 @@ class Pace:
         rates = counts / spans
         alls = counts.sum(axis=1)
         produce, fetch, metadata = counts[:, PRODUCE], counts[:, FETCH], counts[:, METADATA]
+        asks = (metadata >= 3) & (metadata > 0.05 * alls)
         lone = self._sums.column("records")[:, PRODUCE] < 2 * produce
         empty = self._sums.column("empty")[:, FETCH]
         return {
@@ -150,7 +153,7 @@ class Pace:
                 (empty / np.maximum(fetch, 1))[(fetch >= 40) & (rates[:, FETCH] >= 20)]
             ),
             "metadata_share": _greatest((metadata / np.maximum(alls, 1))[metadata >= 20]),
-            "metadata_rate": _greatest(rates[metadata >= 3, METADATA]),
+            "metadata_rate": _greatest(rates[asks & (rates[:, METADATA] <= _FASTEST), METADATA]),
             "unfetched": int(
                 np.count_nonzero((fetch > 0) & (ends[:, OTHER] - ends[:, FETCH] >= _UNFETCHED_US))
             ),
