@@ -13,15 +13,15 @@ _HEAD = """\
 with owner and proof. `analyze`, `pipeline` and `live` write the same into the table
 [findings](tables/findings.md). [Accuracy](accuracy.md) says how often it is right.
 
-`kwsniff explain FINDING` also prints why it matters, its timeline, settings, possible causes, what to do,
-and what is different in similar ones.
+`kwsniff explain FINDING` also prints why it matters, a timeline, settings, what to do, and how similar
+ones differ.
 [Troubleshooting](troubleshooting.md) has examples. This page has, for every rule:
 
 - Severity: a **problem** is harm now, a **warning** waste or a risk, an **info** explains figures.
 - Confidence: `certain`, the packets prove it; `likely`, one assumption that they cannot confirm; `possible`,
   one of several explanations.
 - **Owner**: who can end it.
-- When it fires, and when it is silent. Figures are minimums. The rules are SQL, in `kwsniff/findings/rules/`.
+- When it fires, and when it is silent. Figures are minimums. The rules: `kwsniff/findings/rules/`.
 
 Severity leads; within it, findings that explain the most harm come first. A finding with a cause among the
 findings names it (`explained_by`). It comes after the cause, which weighs as much, is never more severe, and
@@ -62,7 +62,7 @@ no response before an error, an error before `late`, and these before `stuck` an
 `stuck` or `repeated` where [consumer_stuck](#consumer_stuck) says so of the reader. A Produce is `repeated`
 if an earlier, harmed call may have stored its batch: with a producer id from the second retry on, because
 the broker drops one copy; without an id, the batch is known by size, count and timestamps. Batches that
-were answered do not count, nor other questions that are asked again: tools that watch a cluster do so.
+were answered do not count.
 The column is null without findings: with `--where` or `--table` alone, in streams, data sources and
 `kwsniff.calls`.
 `live` fills it when it closes a file. Definitions: `kwsniff/findings/shared_views/harm.sql`.

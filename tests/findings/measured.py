@@ -72,6 +72,8 @@ seen:
 | 2026-11-27 | 17 causes, six client libraries, 3.9.2 and 4.3.1; not kept | 15 of 17 | 15 of 15 | 1 of 1 |
 | 2026-11-28 | 13 causes, four client libraries, 3.9.2 and 4.3.1; not kept | 12 of 13 | 11 of 12 | 2 of 2 |
 | 2026-11-28 | duplicates, losses; not kept | 7 of 8 | 7 of 7 | 6 of 6 |
+| 2026-11-28 | 20 causes, six client libraries; not kept | 14 of 20 | 12 of 14 | 6 of 6 |
+| 2026-11-28 | after a change, other clients; not kept | 8 of 11 | 8 of 8 | 4 of 5 |
 
 "Cause named": among the first 3 findings; "healthy": nothing was said.
 
@@ -231,8 +233,9 @@ def _exception(judged: Judged) -> str:
         found.append(f"{said.cause} is {place}")
     if judged.rank and not judged.blames_right:
         found.append(f"owner {judged.blames}, not {said.blames}")
-    if judged.others:
-        found.append(f"also {', '.join(judged.others)}")
+    # what packets were cut to, a capture says of itself
+    if others := [each for each in judged.others if each != "capture_incomplete"]:
+        found.append(f"also {', '.join(others)}")
     return f"- `{said.name}`, at the {said.place}: {'; '.join(found)}." if found else ""
 
 

@@ -93,6 +93,7 @@ _OF_FEW = {
     "broker_hangs_up": "the least version of an API; the highest that a client was refused",
     "broker_slow": "the restarts of a broker",
     "commit_refused": "members of a group",
+    "consumer_stuck": "a client's sums; the readers of a partition that a member left",
     "connection_refused": "the brokers of a client",
     "not_kafka": "the least version of an API",
     "read_committed_held_back": "a hundred waits",

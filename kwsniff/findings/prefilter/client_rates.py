@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.findings.api_purposes import names_of
-from kwsniff.findings.prefilter.call_sums import FETCH, METADATA, PRODUCE, TICK_US, CallSums
+from kwsniff.findings.prefilter.call_sums import FETCH, METADATA, OTHER, PRODUCE, TICK_US, CallSums
 from kwsniff.findings.prefilter.dictionaries import (
     Numbers,
     as_bytes,
@@ -33,6 +33,10 @@ _PASSES_US: Final = 10_000_000
 """How soon errors pass that pass soonest (causes.txt)."""
 _LASTS_US: Final = 3_000_000
 _LASTS_TIMES: Final = 3
+_FASTEST: Final = 20
+"""Metadata requests per second of a client that retries."""
+_UNFETCHED_US: Final = 10_000_000
+"""How long `consumer_stuck` lets a member send heartbeats without a Fetch."""
 _UNSUPPORTED_VERSION: Final = 35
 _NEVER: Final = np.iinfo(np.int64).max
 _NOBODY: Final = np.full(1, -1, np.int64)
@@ -122,14 +126,25 @@ class Pace:
         """See the rules' `when`; rates are per second."""
         if self._crowded or self._moments.crowded or self._asked.crowded:
             return dict.fromkeys(
-                ("lone_record_rate", "empty_fetch_share", "metadata_share", "pauses", "unasked", "lasting"),
+                (
+                    "lone_record_rate",
+                    "empty_fetch_share",
+                    "metadata_share",
+                    "metadata_rate",
+                    "unfetched",
+                    "pauses",
+                    "unasked",
+                    "lasting",
+                ),
                 np.inf,
             )
         counts = self._sums.column("calls")
-        spans = np.maximum((self._sums.column("last_time") - self._sums.column("first_time")) / 1e6, 0.5)
+        ends = self._sums.column("last_time")
+        spans = np.maximum((ends - self._sums.column("first_time")) / 1e6, 0.5)
         rates = counts / spans
         alls = counts.sum(axis=1)
         produce, fetch, metadata = counts[:, PRODUCE], counts[:, FETCH], counts[:, METADATA]
+        asks = (metadata >= 3) & (metadata > 0.05 * alls)
         lone = self._sums.column("records")[:, PRODUCE] < 2 * produce
         empty = self._sums.column("empty")[:, FETCH]
         return {
@@ -138,6 +153,10 @@ class Pace:
                 (empty / np.maximum(fetch, 1))[(fetch >= 40) & (rates[:, FETCH] >= 20)]
             ),
             "metadata_share": _greatest((metadata / np.maximum(alls, 1))[metadata >= 20]),
+            "metadata_rate": _greatest(rates[asks & (rates[:, METADATA] <= _FASTEST), METADATA]),
+            "unfetched": int(
+                np.count_nonzero((fetch > 0) & (ends[:, OTHER] - ends[:, FETCH] >= _UNFETCHED_US))
+            ),
             "pauses": self._pauses(alls),
             "unasked": sum(self._is_unasked(client, *told) for client, told in self._find_misled().items()),
             "lasting": self._outdated + sum(starmap(_lasts, self._told.values())),

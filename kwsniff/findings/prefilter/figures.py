@@ -179,6 +179,7 @@ class Figures:
         sure = not (self._unsure or self.twins or self._servers)
         found["lag_growth"] = self._lags.growth(sure=sure)
         found["most_lag"] = self._lags.most
+        found["unvisited"] = self._volumes.shown.unvisited
         if self._unsure or self.twins:
             # Calls of twins count once, which only the rules know.
             found.update(dict.fromkeys((*self._pace.figures(), *self._volumes.figures()), float("inf")))

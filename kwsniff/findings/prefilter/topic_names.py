@@ -4,6 +4,7 @@ The view `topic_width` in shared_views/sums.sql says the same of a folder.
 """
 
 from collections.abc import Iterator
+from math import inf
 from typing import Any, Final
 
 import numpy as np
@@ -32,6 +33,13 @@ class Shown:
     def is_crowded(self) -> bool:
         """Whether there are more than are counted."""
         return self._rows > MOST_LEADERS
+
+    @property
+    def unvisited(self) -> float:
+        """Brokers that Metadata names at addresses to which no client connected."""
+        if self.is_crowded:
+            return inf
+        return sum(not some & self._connected for some in self._addresses.values())
 
     def add_leaders(self, batch: pa.RecordBatch) -> None:
         """Takes rows of leaders."""

@@ -40,6 +40,7 @@ from tests.broker.network import (
     retries,
     stalled,
     tls_listeners,
+    unvisited,
     workers,
     zookeepers,
 )
@@ -73,6 +74,7 @@ KINDS = (
     racks,
     stalled,
     retries,
+    unvisited,
 )
 
 

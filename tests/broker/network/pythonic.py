@@ -21,9 +21,10 @@ def kp_produce(
     every_s: float = 0.1,
     size: int = 100,
     key: str = "",
+    partitions: int = 0,
     settings: Settings | None = None,
 ) -> Counter[str]:
-    """kafka-python: `count` records, each awaited; `topic` may be several, which take turns."""
+    """kafka-python: `count` records, each awaited; several topics (`topic`) or partitions take turns."""
     from kafka import KafkaProducer
     from kafka.errors import KafkaError
 
@@ -35,7 +36,9 @@ def kp_produce(
     topics = topic.split(",")
     for number in range(count):
         try:
-            sent = producer.send(topics[number % len(topics)], b"x" * size, key=key.encode() or None)
+            where = number % partitions if partitions else None
+            value, topic = b"x" * size, topics[number % len(topics)]
+            sent = producer.send(topic, value, key=key.encode() or None, partition=where)
             sent.get(10)
             did["produced"] += 1
         except KafkaError as error:
