@@ -1,7 +1,7 @@
 """Findings of an analysis: of the files it is about to commit, or of its tables in memory."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from kwsniff.tables.write import TableWriter
 
 if TYPE_CHECKING:
     from kwsniff.findings.harm import FoundHarm
+    from kwsniff.findings.rule import Rule
 
 
 def write_findings(
@@ -46,7 +47,7 @@ def write_findings(
             writer.rewrite(table, fill(table, harm), coded=True)
 
     wanted = keep if TABLE in writer.paths else None
-    findings = find_in_files(files, figures, f"{memory // 1_000_000}MB", wanted, judge)
+    findings = find_in_files(files, figures, f"{memory // 1_000_000}MB", wanted, judge, one_run=True)
     writer.write("findings", batch_of("findings", rows_of(findings)))
     return [as_json(each) for each in findings]
 
@@ -71,20 +72,47 @@ def find_in_memory(table: Callable[[str], pa.Table], run_id: str) -> dict[str, p
     from kwsniff.findings.harm import FoundHarm
 
     kept = {name: table(name) for name in READ}
-    figures = Figures()
-    for name, rows in kept.items():
-        for batch in rows.to_batches(BATCH_ROWS):
-            figures.add(name, batch)
     findings, calls, judged = [], [], {name: kept[name] for name in KEYS}
-    if rules := figures.worth_asking():
+    if rules := _rules_for(kept):
         queries = [TOTAL, *(rule.query for rule in rules), *queries_for(rules), *queries_of_settings(rules)]
         with open_tables(kept, queries) as database:
             findings = evaluate(database, rules=rules)
             calls = [*list_calls(database, findings)]
-            harm = FoundHarm(database, findings)
-            judged |= {name: _plain(name, fill(name, harm)(kept[name])) for name in harm.tables}
+            judged |= _judge(kept, FoundHarm(database, findings))
     made = {"findings": [batch_of("findings", rows_of(findings))], TABLE: calls}
     return judged | {name: _table(name, batches, run_id) for name, batches in made.items()}
+
+
+def judge_in_memory(table: Callable[[str], pa.Table]) -> dict[str, pa.Table]:
+    """The tables in memory that have `harm`, with it, without the findings: planning all rules takes longer
+    than all else of a small capture."""
+    from kwsniff.findings.harm import FoundHarm, keep_harm
+    from kwsniff.findings.rule import LAST
+    from kwsniff.findings.views import ENTRIES, keep_small
+
+    kept = {name: table(name) for name in READ}
+    judged = {name: kept[name] for name in KEYS}
+    rules = _rules_for(kept)
+    # The last rules are asked wherever there may be harm.
+    if any(rule.group == LAST for rule in rules):
+        readers = [rule.query for rule in rules if "standing_read" in rule.query]
+        with open_tables(kept, [f"from {ENTRIES}", *readers]) as database:
+            keep_small(database, readers)
+            keep_harm(database)
+            judged |= _judge(kept, FoundHarm(database, []))
+    return judged
+
+
+def _rules_for(tables: Mapping[str, pa.Table]) -> "Sequence[Rule]":
+    figures = Figures()
+    for name, rows in tables.items():
+        for batch in rows.to_batches(BATCH_ROWS):
+            figures.add(name, batch)
+    return figures.worth_asking()
+
+
+def _judge(tables: Mapping[str, pa.Table], harm: "FoundHarm") -> dict[str, pa.Table]:
+    return {name: _plain(name, fill(name, harm)(tables[name])) for name in harm.tables}
 
 
 def _table(name: str, batches: Sequence[pa.RecordBatch], run_id: str) -> pa.Table:

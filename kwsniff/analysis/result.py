@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kwsniff.analysis.findings import find_in_memory, rows_as_json
+from kwsniff.analysis.findings import find_in_memory, judge_in_memory, rows_as_json
 from kwsniff.analysis.stored_tables import Tables
 from kwsniff.analysis.summary import Summary
 from kwsniff.errors import UsageError
@@ -85,8 +85,11 @@ class Analysis(Tables):
         if name in self.paths:
             # Not read_table: that would make columns of directory names such as day=1.
             return pq.ParquetFile(self.paths[name]).read()
-        if name in FOUND or (name in KEYS and not FOUND.isdisjoint(self._chosen)):
+        if name in FOUND:
             self._tables.update(find_in_memory(self._make_once, self.run_id))
+            return self._tables[name]
+        if name in KEYS and not FOUND.isdisjoint(self._chosen):
+            self._tables.update(judge_in_memory(self._make_once))
             return self._tables[name]
         return self._make(name)
 

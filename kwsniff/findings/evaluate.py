@@ -14,7 +14,7 @@ from kwsniff.findings.command import write_command
 from kwsniff.findings.database import lacks_memory
 from kwsniff.findings.finding import Finding
 from kwsniff.findings.finding_calls import begin, count_harmed, explain, queries_for
-from kwsniff.findings.harm import keep_harm
+from kwsniff.findings.harm import is_harmed, keep_harm
 from kwsniff.findings.rule import LAST, MOST_PROOFS, SEVERITIES, Rule, load_rules
 from kwsniff.findings.views import add_views, keep_small
 
@@ -65,6 +65,8 @@ def evaluate(
         try:
             if rule.group == LAST:
                 keep_harm(database)
+                if not is_harmed(database):
+                    continue
                 explain(database, _findings(rows, 0))
                 harmed = count_harmed(database)
             rows += [(rule, row) for row in _rows(database, rule)]

@@ -6,6 +6,7 @@ in `account/`; what counts as harm is in `shared_views/harm.sql`.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,10 +34,15 @@ _FILLED: Final = ", ".join(f"coalesce({name}, {NONE}) as {name}" for name in _CO
 _ROWS: Final = 1 << 16
 _NAMED: Final = re.compile(r"\$(\w+)")
 _FOLDER: Final = Path(__file__).with_name("account")
-_LISTED, _FRAMED, _RELATED, _SUMS = (
-    (_FOLDER / f"{name}.sql").read_text("utf-8") for name in ("listed", "framed", "related", "sums")
+_LISTED, _RUN, _FRAMED, _RELATED, _SUMS = (
+    (_FOLDER / f"{name}.sql").read_text("utf-8") for name in ("listed", "run", "framed", "related", "sums")
 )
+_RUNS: Final = "select count(distinct run_id) from connections"
 _ALL: Final = f"from {ENTRIES}"
+_INSERT_LISTED: Final = """
+insert into {} select unnest(split($numbers, ',')::bigint[]), unnest(split($listed, ',')::bigint[])
+"""
+"""As text: DuckDB makes a constant of each number of a list, which takes twice as long."""
 _BEGIN: Final = """
 create or replace temp table finding_row (number bigint, subject varchar, client varchar, broker varchar,
     first_time timestamptz, last_time timestamptz, expected double, explains boolean);
@@ -60,9 +66,11 @@ with harmed as (
     union all select run_id, connection_id, null from troubled_connection where harm is not null
 )
 select number, count(*)
-from (select distinct number, run_id, connection_id, call_id from finding_entry) e
-    join harmed h on h.run_id = e.run_id and h.connection_id = e.connection_id
+from (
+    select distinct e.number, h.run_id, h.connection_id, h.call_id
+    from finding_entry e join harmed h on h.run_id = e.run_id and h.connection_id = e.connection_id
         and h.call_id is not distinct from e.call_id
+)
 group by number
 """
 _NUMBERED: Final = """
@@ -89,6 +97,8 @@ def explain(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]
     if new:
         _tell(database, new)
         database.execute(_LISTED)
+        if database.execute(_RUNS).fetchall() > [(1,)]:
+            database.execute(_RUN)
         if any(each.all_frames for each in findings):
             database.execute(_FRAMED)
         if any(_explains(each) for each in findings):
@@ -192,10 +202,10 @@ def _tell(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]) 
     ):
         sizes = [len(each) for each in lists]
         if any(sizes):
-            made = f"insert into {table} select unnest($numbers::bigint[]), unnest($listed::bigint[])"
-            named = np.repeat([each.number for each in findings], sizes)
-            listed = np.concatenate([np.asarray(each, np.int64) for each in lists])
-            database.execute(made, {"numbers": named.tolist(), "listed": listed.tolist()})
+            named = np.repeat([each.number for each in findings], sizes).tolist()
+            columns = {"numbers": named, "listed": chain(*lists)}
+            texts = {name: ",".join(map(str, column)) for name, column in columns.items()}
+            database.execute(_INSERT_LISTED.format(table), texts)
     rules = {each.rule.name: each.rule for each in findings if each.rule and each.rule.all_calls}
     for rule in rules.values():
         numbered = [each.number for each in findings if each.rule and each.rule.name == rule.name]

@@ -23,7 +23,7 @@ from kwsniff.findings.finding_calls import TABLE, begin, list_calls, queries_for
 from kwsniff.findings.harm import FoundHarm, note_signs
 from kwsniff.findings.prefilter.figures import Figures, figures_of
 from kwsniff.findings.prefilter.sqlite_rules import ask_sums, suffice
-from kwsniff.findings.rule import LAST
+from kwsniff.findings.rule import LAST, Rule
 from kwsniff.findings.views import MEMORY, open_for
 from kwsniff.tables.harm import COLUMN
 from kwsniff.tables.rows import batch_of
@@ -44,14 +44,19 @@ def find_in_files(
     memory: str = MEMORY,
     keep: Keep | None = None,
     judge: Judge | None = None,
+    *,
+    one_run: bool = False,
 ) -> list[Finding]:
     """The findings of parquet files, by table; `figures` are theirs, where they are known already;
     `memory` is what DuckDB may take; `keep` takes batches of `finding_calls`; `judge` takes what calls and
-    connections suffered, where some did: it comes last, and may replace the files.
+    connections suffered, where some did: it comes last, and may replace the files. `one_run`: all rows are of
+    one run.
 
     Their commands speak of CAPTURE and DIR, wherever captures and tables are by now.
     """
-    return find(figures or figures_of(files), lambda: nullcontext(files), memory, keep, judge)
+    return find(
+        figures or figures_of(files), lambda: nullcontext(files), memory, keep, judge, one_run=one_run
+    )
 
 
 def find(
@@ -60,6 +65,8 @@ def find(
     memory: str = MEMORY,
     keep: Keep | None = None,
     judge: Judge | None = None,
+    *,
+    one_run: bool = False,
 ) -> list[Finding]:
     """The same, with files that are only got where the figures do not tell all."""
     rules = figures.worth_asking()
@@ -76,12 +83,10 @@ def find(
             return _with_settings(findings, files)
         queries = [*queries_for(rules), *queries_of_settings(rules)]
     else:
-        queries = [rule.query for rule in rules] + ([TOTAL] if total is None else [])
-        queries += queries_of_settings(rules)
-        if explains:
-            queries += queries_for(rules)
+        queries = _queries_of(rules, timed=total is not None, explains=explains)
     missing = [TABLE, COLUMN]
     told = {"twins": figures.twins, "unnamed": figures.unnamed, "long_texts": figures.long_texts}
+    told["one_run"] = one_run
     try:
         with files() as found, open_for(queries, found, **told, sums=sums, memory=memory) as database:
             note_signs(database, **figures.signs())
@@ -104,6 +109,12 @@ def find(
         lack.finding_id = len(findings) + 1
         findings.append(lack)
     return findings
+
+
+def _queries_of(rules: Sequence[Rule], *, timed: bool, explains: bool) -> list[str]:
+    """`timed`: it is known what all calls took; `explains`: calls that rules explain are asked for."""
+    asked = [rule.query for rule in rules] + ([] if timed else [TOTAL]) + queries_of_settings(rules)
+    return asked + (queries_for(rules) if explains else [])
 
 
 def _with_settings(

@@ -91,6 +91,7 @@ def open_for(
     sums: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
     memory: str = MEMORY,
     long_texts: bool = False,
+    one_run: bool = False,
 ) -> Iterator["duckdb.DuckDBPyConnection"]:
     """As open_folder, for files, and only for these queries: a connection with nothing but `execute`.
 
@@ -98,6 +99,7 @@ def open_for(
     column time to plan every query. `twins`: whether a connection may be a twin of another. `unnamed`:
     whether a call may name no client. `sums`: views whose rows are known already, by column. `memory`: what
     DuckDB may take. `long_texts`: some are known to be so long that rows must not be compared by them.
+    `one_run`: all rows are of one run, whose id is then neither read nor compared.
     """
     known = sums or {}
     views = {name: text for name, text in _views().items() if name not in known}
@@ -116,12 +118,13 @@ def open_for(
             _fill(database, name, known[name])
         _create_views(
             database, sources, views, wanted=wanted, later=everything - wanted, columns=named, memory=memory,
-            long_texts=long_texts, copies=Path(folder),
+            long_texts=long_texts, copies=Path(folder), one_run=one_run,
         )  # fmt: skip
         note_made(database, filled)
         yield database
 
 
+_RUN: Final = "run_id"
 _SUM_TYPES: Final = {"call_ids": "bigint[]"} | dict.fromkeys(
     ("client", "clients", "kind", "broker", "topic"), "varchar"
 )
@@ -147,6 +150,7 @@ def _create_views(
     memory: str = MEMORY,
     long_texts: bool = False,
     copies: Path | None = None,
+    one_run: bool = False,
 ) -> "duckdb.DuckDBPyConnection":
     """`later`: tables that are noted for `add_views`."""
     _set_up(database, memory)
@@ -166,7 +170,7 @@ def _create_views(
             continue
         statement = show_no_rows(name, kept=kept)
         if listed := chosen.get(name):
-            there = columns_in(database, listed)
+            there = columns_in(database, listed) - ({_RUN} if one_run else set())
             statement = show_rows(name, source_of(listed), there, columns, kept=kept)
         if name in wanted:
             database.execute(statement)

@@ -34,6 +34,7 @@ from tests.traffic.tcp import Endpoint
 
 REFUSED = CAPTURES / "incidents" / "not_authorized" / "broker.pcap"
 RESET = CAPTURES / "killed_broker" / "capture.pcap"
+STUCK = CAPTURES / "field" / "l_stuck_consumer.pcap"
 
 SUMS = """
 with explains as (
@@ -141,7 +142,7 @@ def test_the_column_names_what_happened(tables_of: TablesOf) -> None:
     assert connections == {lost["connection_id"]: "reset"}
 
 
-@pytest.mark.parametrize("capture", [REFUSED, RESET], ids=["refused", "reset"])
+@pytest.mark.parametrize("capture", [REFUSED, RESET, STUCK], ids=["refused", "reset", "stuck"])
 def test_tables_in_memory_have_the_same_words(capture: Path, tables_of: TablesOf) -> None:
     folder, found = tables_of(capture), kwsniff.analyze(capture)
     opened = kwsniff.open(folder)

@@ -26,9 +26,10 @@ with refused as materialized (
             when v.routine in ('rebalance', 'member_id_required') and not is_commit(r.api_name) then ' group' else r.api_name end as work
     from refusal r left join error_cause k using (error_code) left join routine_error v using (error_code)
 ),
--- where a success decides; successes are looked up for these alone
+-- where a success decides, as the capture lasted long enough; successes are looked up for these alone
 sought as (
-    select distinct client, api_name, of_topic, partition, work from refused where passes is not null and not always
+    select distinct client, api_name, of_topic, partition, work from refused left join last_moment using (run_id)
+    where passes is not null and not always and not coalesce(ends <= time + to_seconds(passes::bigint), false)
 ),
 done as (
     select p.client, s.work, p.time
@@ -41,7 +42,7 @@ done as (
     select client, ' group', response_end_time from client_call semi join (select client from sought where work = ' group') using (client)
     where coalesce(error_code, 0) = 0 and response_end_time is not null and (group_id is not null or is_join(api_name))
 )
-select t.* exclude (of_topic, partition), always or coalesce(passes is not null and coalesce(d.time, m.ends) <= t.time + to_seconds(passes::bigint), false) as passed
+select t.* exclude (of_topic, partition), always or coalesce(passes is not null and least(d.time, m.ends) <= t.time + to_seconds(passes::bigint), false) as passed
 from refused t asof left join done d on d.client = t.client and d.work = t.work and t.time <= d.time
     left join last_moment m on m.run_id = t.run_id
 where t.time is not null;
