@@ -26,11 +26,13 @@ def in_bytes(number: int) -> str:
 
 
 def in_percent(part: float | None, whole: float = 1) -> str:
-    """A share: 12 %; below 1 % with two digits, so that a small share does not appear as zero; "" for
-    None."""
+    """A share: 12 %; below 1 % with two digits, so that a small share does not appear as zero: < 0.01 % is
+    the least; "" for None."""
     if part is None:
         return ""
     percent = 100 * part / whole
+    if 0 < percent < 0.01:
+        return "< 0.01 %"
     return f"{percent:.0f} %" if percent >= 1 else f"{percent:.2g} %"
 
 
