@@ -69,6 +69,12 @@ class Folder(Tables):
             return int(self.table(name).num_rows)
         return sum(int(pq.read_metadata(file).num_rows) for file in self._files[name])
 
+    def open_views(self) -> "DuckDBPyConnection":
+        """A database with the views that rules and charts read; without a filter it reads the files."""
+        from kwsniff.findings.views import open_folder
+
+        return super().open_views() if self._where else open_folder(self.path)
+
     def _show(self, database: "DuckDBPyConnection", name: str) -> None:
         """Without a filter DuckDB reads the files, and of these what a query needs."""
         if self._where:

@@ -2,7 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -49,6 +50,19 @@ class Tables(ABC):
         for name in self.names:
             self._show(database, name)
         return database
+
+    @property
+    def plot(self) -> Any:
+        """The charts of the HTML report as Bokeh's models: `found.plot.latency()`, `time_parts`, `errors`,
+        `rebalances`, `lag`, `topology`."""
+        # By its name: the report is built on tables.
+        return import_module("kwsniff.report.plots").Plots(self)
+
+    def open_views(self) -> "DuckDBPyConnection":
+        """A database with the views that rules and charts read."""
+        from kwsniff.findings.views import READ, open_tables
+
+        return open_tables({name: self.table(name) for name in self.names if name in READ})
 
     def _show(self, database: "DuckDBPyConnection", name: str) -> None:
         database.register(name, self.table(name))
