@@ -27,6 +27,7 @@ _VXLAN_PORTS: Final = (4789, 8472)
 _GENEVE, _GTPU = 6081, 2152
 _ERSPAN, _ERSPAN_3 = 0x88BE, 0x22EB
 _ETHERNET, _LOOP, _NULL, _SLL, _SLL2 = 1, 108, 0, 113, 276
+_MAPPED: Final = bytes(10) + b"\xff\xff"  # before an address of IPv4
 _RAW: Final = (12, 14, 101, 228, 229)
 _FAMILIES: Final = {2: _IPV4, 10: _IPV6, 24: _IPV6, 28: _IPV6, 30: _IPV6}
 _ICMP_ERRORS: Final = {_ICMP: (3, 11), _ICMP6: (1, 2, 3)}
@@ -182,7 +183,7 @@ class _Walk:
         struct.pack_into(">H", self.out, at + 10, checksum(self.out[at : at + header]))
         fragment = self.number(at + 6)
         name = packet[at + 4 : at + 6] + packet[at + 9 : at + 10] + packet[at + 12 : at + 20]
-        source, target = _map_ipv4(packet[at + 12 : at + 16]), _map_ipv4(packet[at + 16 : at + 20])
+        source, target = (_MAPPED + packet[place : place + 4] for place in (at + 12, at + 16))
         offset, more = (fragment & 0x1FFF) * 8, bool(fragment & 0x2000)
         carried = _Carried(at, at + header, end, source, target, quoted, offset, more, name)
         self.body(packet[at + 9], carried)
@@ -248,6 +249,9 @@ class _Walk:
         packet, at, end = self.packet, carried.begin, carried.end
         if carried.quoted:
             self.copy(at, min(at + 16, end))
+            if at + 20 <= end <= len(packet):  # a whole segment
+                value = transport_checksum(self.out, carried.ip, at, end, _TCP)
+                struct.pack_into(">H", self.out, at + 16, value)
             return
         self.copy(at, at + 16)
         self.copy(at + 18, at + 20)
@@ -394,7 +398,3 @@ def _padding(size: int) -> bytes:
         out += b"\x00" if part == 1 else bytes([1, part - 2]) + bytes(part - 2)
         size -= part
     return out
-
-
-def _map_ipv4(address: bytes) -> bytes:
-    return bytes(10) + b"\xff\xff" + address

@@ -18,10 +18,10 @@ _EXAMPLES = """examples:
   kwsniff wireshark out -o indexes       elsewhere: tshark -o kwsniff.index:indexes -r day.pcap
   kwsniff wireshark --remove             the plugin and all indexes
 
-Fields for columns and filters, as often as a packet has bytes of calls: kwsniff.call, kwsniff.api,
-kwsniff.version, kwsniff.latency, its parts kwsniff.latency.request_transmission, kwsniff.latency.network,
-kwsniff.latency.queue_wait, kwsniff.latency.broker, kwsniff.latency.deliberate_wait and
-kwsniff.latency.response_transmission, and kwsniff.finding. Latencies are in seconds: kwsniff.latency > 0.1.
+A packet has fields for columns and filters of each call whose bytes it carries. These are kwsniff.call,
+kwsniff.api, kwsniff.version, kwsniff.latency, its parts kwsniff.latency.request_transmission,
+kwsniff.latency.network, kwsniff.latency.queue_wait, kwsniff.latency.broker, kwsniff.latency.deliberate_wait
+and kwsniff.latency.response_transmission, and kwsniff.finding. Latencies are in seconds.
 A finding about a connection is at its first packet.
 
 Wireshark's plugins cannot read parquet; an index takes some 210 bytes for a call. The plugin finds it by the

@@ -63,14 +63,15 @@ def test_the_key_decides() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["__consumer_offsets", "consumer-1", "User:alice", "shop->eu.MirrorSourceConnector"]
+    "name",
+    ["__consumer_offsets", "consumer-1", "User:alice", "shop->eu.MirrorSourceConnector", "localhost:9092"],
 )
 def test_words_of_kafka_stay(name: str) -> None:
     kept = load_catalog().names
     new = NAMES.name(name.encode()).decode()
     if name in kept.whole:
         assert new == name
-    for word in ("consumer", "User", "MirrorSourceConnector"):
+    for word in ("consumer", "User", "MirrorSourceConnector", "localhost"):
         assert (word in new) == (word in name)
 
 

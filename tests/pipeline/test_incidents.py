@@ -323,6 +323,7 @@ def test_every_finding_has_something_that_shows_it() -> None:
     others = {
         "churn_kafkajs",
         "hot_partition",
+        "member_stuck_java",
         "read_committed_held_back",
         "storm_sarama",
         "timeout_too_short",
