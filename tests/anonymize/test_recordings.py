@@ -28,7 +28,7 @@ TABLES, FINDINGS, PACKETS = (RECORDINGS[first::4] for first in range(3))
 # Findings name what they count in texts; figures and subjects are columns of their own.
 FIGURES = (
     "finding", "severity", "confidence", "blames", "subject_kind", "subject", "value", "expected", "unit",
-    "calls", "time_share",
+    "calls", "time_share", "explained_by",
 )  # fmt: skip
 # The value is a length that was none, but bytes of somebody; or how many bytes the next message came after.
 GARBAGE = ("framing_lost", "framing_resumed")
@@ -73,7 +73,6 @@ def test_tables_are_equal_up_to_names(recording: str, tmp_path: Path, key: Path)
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("recording", FINDINGS)
 def test_findings_are_the_same(recording: str, tmp_path: Path, key: Path) -> None:
-    """Their causes may differ: of a client's brokers some findings name the first one by its address."""
     out, names = anonymized(recording, tmp_path, key)
     old, new = (kwsniff.why(str(path), tls_keylog=False) for path in (CAPTURES / recording, out))
     rename = renaming(names)

@@ -11,6 +11,7 @@ from kwsniff.findings.prefilter.dictionaries import Numbers, count_of, encode, f
 _ENDED: Final = ("fin", "reset", "reused")
 _NOT_FOREIGN: Final = ("empty", "kafka", "tls", "undecided")
 _SECOND_US: Final = 1_000_000
+_NEVER: Final = np.iinfo(np.int64).max
 
 
 def count_known(batch: pa.RecordBatch, name: str) -> int:
@@ -83,3 +84,24 @@ def _has(batch: pa.RecordBatch, name: str, *wanted: str) -> "np.ndarray[Any, Any
 
 def _number(flags: "np.ndarray[Any, Any]") -> int:
     return int(np.count_nonzero(flags))
+
+
+def find_first_brokers(batch: pa.RecordBatch) -> dict[str, tuple[int, str]]:
+    """Client -> when it had its first connection (microseconds since 1970), and with which broker: of several
+    ones the first by its text, as the view `client_broker` has it."""
+    (ids, names), (places, addresses) = encode(batch, "client_id"), encode(batch, "client_address")
+    hosts, texts = encode(batch, "broker_address")
+    clients = np.where(ids >= 0, ids, places + len(names))
+    ports = numbers_of(batch, "broker_port", null=0)
+    times = numbers_of(batch, "first_time", null=_NEVER)
+    known = [*names, *addresses]
+    pairs = (clients * len(texts) + hosts) << 16 | ports
+    order = np.lexsort((times, pairs))
+    ordered = pairs[order]
+    firsts = order[np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))]
+    found: dict[str, tuple[int, str]] = {}
+    for pair, time in zip(pairs[firsts].tolist(), times[firsts].tolist(), strict=True):
+        client, host = divmod(pair >> 16, len(texts))
+        first = time, f"{texts[host]}:{pair & 0xFFFF}"
+        found[known[client]] = min(first, found.get(known[client], first))
+    return found

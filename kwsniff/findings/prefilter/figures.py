@@ -13,7 +13,7 @@ import pyarrow as pa
 from kwsniff.findings.api_purposes import names_of
 from kwsniff.findings.prefilter.client_rates import MOST_CLIENTS, Pace
 from kwsniff.findings.prefilter.commit_rates import CommitRates
-from kwsniff.findings.prefilter.connection_counts import count_connections, count_known
+from kwsniff.findings.prefilter.connection_counts import count_connections, count_known, find_first_brokers
 from kwsniff.findings.prefilter.dictionaries import (
     codes_in,
     column_in,
@@ -66,8 +66,8 @@ class Figures:
         self._texts: dict[str, tuple[pa.Schema, Sequence[int]]] = {}
         self.long_texts = False
         """Whether some are too long for rows to be compared by them."""
-        self._brokers: dict[str, str] = {}
-        """Client -> the first of its brokers in the order of texts."""
+        self._brokers: dict[str, tuple[int, str]] = {}
+        """Client -> when it had its first connection, and with which broker."""
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
         """Counts the rows of a batch; strings are dictionary-coded. Columns that are missing are null."""
@@ -105,8 +105,7 @@ class Figures:
         self._servers |= servers
         self._unsure |= unsure
         self.long_texts |= long_texts
-        for client, broker in brokers.items() if len(self._brokers) <= MOST_CLIENTS else ():
-            self._brokers[client] = min(broker, self._brokers.get(client, broker))
+        self._note_brokers(brokers)
         pace, volumes, plain, lags, reads, commits = counted
         self._pace.merge(pace)
         self._volumes.merge(volumes)
@@ -137,7 +136,8 @@ class Figures:
         calls = self._pace.sums()
         told = {} if calls is None else {"call_sum": calls}
         if len(self._brokers) <= MOST_CLIENTS:
-            told["client_broker"] = {"client": [*self._brokers], "broker": [*self._brokers.values()]}
+            firsts = [broker for _, broker in self._brokers.values()]
+            told["client_broker"] = {"client": [*self._brokers], "broker": firsts}
         return {**self._volumes.sums(), **told}
 
     def signs(self) -> Signs:
@@ -244,21 +244,14 @@ class Figures:
             self._sums[name] += number
         for name, number in most.items():
             self._sums[name] = max(self._sums[name], number)
-        if len(self._brokers) <= MOST_CLIENTS:
-            self._name_brokers(batch)
+        self._note_brokers(find_first_brokers(batch))
         self._volumes.shown.add_connections(batch)
 
-    def _name_brokers(self, batch: pa.RecordBatch) -> None:
-        (ids, names), (places, addresses) = encode(batch, "client_id"), encode(batch, "client_address")
-        hosts, texts = encode(batch, "broker_address")
-        clients = np.where(ids >= 0, ids, places + len(names))
-        ports = numbers_of(batch, "broker_port", null=0)
-        known = [*names, *addresses]
-        for pair in distinct((clients * len(texts) + hosts) << 16 | ports).tolist():
-            client, host = divmod(pair >> 16, len(texts))
-            broker = f"{texts[host]}:{pair & 0xFFFF}"
-            name = known[client]
-            self._brokers[name] = min(broker, self._brokers.get(name, broker))
+    def _note_brokers(self, brokers: Mapping[str, Sequence[Any]]) -> None:
+        if len(self._brokers) <= MOST_CLIENTS:
+            for client, (time, broker) in brokers.items():
+                first = int(time), broker
+                self._brokers[client] = min(first, self._brokers.get(client, first))
 
     def _add_partitions(self, batch: pa.RecordBatch) -> None:
         self._volumes.add(batch)

@@ -12,7 +12,9 @@ from (
 ) group by client, kind;
 
 create temp view client_broker as
-select client, min(broker) as broker from connection where client is not null group by client;
+select client, first.broker as broker from (
+    select client, min({'time': coalesce(first_time, 'infinity'::timestamptz), 'broker': broker}) as first from connection where client is not null group by client
+);
 
 -- Number of partitions of a topic that the capture can show: those in it, and lower ones whose leader is a broker
 -- in it. Writes to the others may go to brokers outside the capture.
