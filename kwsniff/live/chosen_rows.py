@@ -22,12 +22,8 @@ class ChosenRows:
     """Selects rows, batch by batch."""
 
     def __init__(self, filter_: Filter, begun: Callable[[], int | None]) -> None:
-        """`begun`: time of the first packet, nanoseconds. Raises UsageError for a time that counts from the
-        last packet."""
-        if "before" in filter_.relative_kinds:
-            raise UsageError("the last packet is not known in advance; count from the first: +30s")
-        filter_.check_passing()
-        filter_.check_located()
+        """`begun`: time of the first packet, nanoseconds. Raises UsageError as `check_filter` does."""
+        check_filter(filter_)
         self._filter = filter_
         self._begun = begun
         self._is_resolved = False
@@ -59,6 +55,14 @@ class ChosenRows:
             self._is_resolved = True
         errors = batches.get("error_codes")
         return self._filter.rows(calls, ErrorRows([] if errors is None else [errors]))
+
+
+def check_filter(filter_: Filter) -> None:
+    """Raises UsageError for what a running capture does not know: the time of its last packet, harm."""
+    if "before" in filter_.relative_kinds:
+        raise UsageError("the last packet is not known in advance; count from the first: +30s")
+    filter_.check_passing()
+    filter_.check_located()
 
 
 def with_needed(tables: Sequence[str], filter_: Filter | None) -> tuple[str, ...]:

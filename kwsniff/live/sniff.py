@@ -13,7 +13,7 @@ from kwsniff.errors import UsageError
 from kwsniff.filter.expression import Filter
 from kwsniff.filter.parser import parse_filter
 from kwsniff.live.batches import Batches
-from kwsniff.live.chosen_rows import ChosenRows, with_needed
+from kwsniff.live.chosen_rows import ChosenRows, check_filter, with_needed
 from kwsniff.live.session import Progress, Session
 from kwsniff.sources.live import BUFFER_MB, SNAPLEN, kernel_filter, open_live
 from kwsniff.sources.ports import check_ports
@@ -154,6 +154,8 @@ def sniff(
                 print(tables.get("error_codes"))
     """
     only = parse_filter(where) if where else None
+    if only:
+        check_filter(only)
     known, chosen = check_ports(ports), _check(interval, tables, some_calls=only is not None)
     bpf = kernel_filter(known, bpf, tunnels=tunnels)
     source = open_live(interface, expression=bpf, tool=tool, snaplen=snaplen, buffer_mb=buffer_mb)

@@ -194,7 +194,7 @@ def test_a_filter_by_harm_chooses_the_calls_that_were_harmed(tables_of: TablesOf
     stored = kwsniff.open(tables_of(REFUSED), where="harm is not null").api_calls
     assert _harm(stored, "api_calls") == expected
     with pytest.raises(UsageError, match="harm is known once all calls have passed"):
-        kwsniff.sniff("lo", where="harm is not null")
+        kwsniff.sniff("no such interface", where="harm is not null")
     with pytest.raises(UsageError, match="unknown harm 'refusd'"):
         kwsniff.analyze(REFUSED, where="harm = 'refusd'")
 

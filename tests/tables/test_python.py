@@ -190,6 +190,18 @@ def test_sniff_takes_one_port_and_one_table_as_analyze_does() -> None:
         kwsniff.sniff("no such interface", ports=9092, tables="api_calls")
 
 
+@pytest.mark.parametrize(
+    ("where", "says"),
+    [
+        ("harm is not null", "harm is known once all calls have passed"),
+        ("request_time > -5s", "the last packet is not known in advance"),
+    ],
+)
+def test_sniff_refuses_a_filter_before_it_opens_the_interface(where: str, says: str) -> None:
+    with pytest.raises(kwsniff.UsageError, match=says):
+        kwsniff.sniff("no such interface", where=where)
+
+
 def test_ports_may_be_numbers_of_numpy() -> None:
     names = pd.Series([9092, 9093]).to_numpy()
     assert kwsniff.analyze(CAPTURE, ports=names).summary["ports"] == [9092, 9093]  # type: ignore[arg-type]
