@@ -28,13 +28,14 @@ MORE = [ROOT / "captures" / name / "capture.pcap" for name in ("three_brokers", 
 
 
 def told(figures: Figures) -> tuple[Any, ...]:
-    """All that does not depend on the order of rows. Reads that do not advance do: `test_stuck_reads`."""
+    """All that does not depend on the order of rows. Reads that do not advance, and offsets that go
+    back, do: `test_stuck_reads`, `test_rewound`."""
     sums = {
         name: sorted(zip(*columns.values(), strict=True), key=repr)
         for name, columns in figures.sums().items()
     }
     counted = figures.as_dict()
-    reads = {name: counted.pop(name) for name in StandingReads().figures()}
+    reads = {name: counted.pop(name) for name in (*StandingReads().figures(), "rewound")}
     asked = [rule for rule in figures.worth_asking() if not any(reads.keys() & gate for gate in rule.when)]
     return counted, sums, figures.total_ns(), figures.long_texts, asked
 

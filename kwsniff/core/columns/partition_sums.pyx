@@ -9,6 +9,7 @@ Rules
        places  | -1  12  -1  3 ...     of each row, where something was written
        sums    | bytes of place 0, 1, ... | calls | first time | last time
        writers | place 0: no name, client 0, 1, ...    | place 1: ...     one where it wrote
+       ends    | the greatest offset of place 0, 1, ...
 """
 
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
@@ -29,12 +30,12 @@ def place_rows(
 
     `columns`: topic, partition, api_name, record_bytes. A row counts where the API is `wanted` and something was
     written. `widths` gets each topic's greatest partition and one; `used` gets SEEN for each place of a row, and
-    WRITTEN where one counts.
+    WRITTEN where one counts. Returns how many rows would count if they had a topic.
     """
     cdef View[4] views
     cdef int64_t[CHUNK] topic, partition, api, bytes_
     cdef Py_ssize_t begin = 0, size, row, rows = take_views(columns, views, 4)
-    cdef int64_t place
+    cdef int64_t place, nameless = 0
     cdef bint good = True
     if places.shape[0] != rows or width <= 0 or used.shape[0] != widths.shape[0] * width:
         raise ValueError("columns of different sizes")
@@ -48,6 +49,7 @@ def place_rows(
             for row in range(size):
                 places[begin + row] = -1
                 if topic[row] < 0:
+                    nameless += api[row] == wanted and bytes_[row] > 0
                     continue
                 if topic[row] >= widths.shape[0] or partition[row] < 0 or partition[row] >= width:
                     good = False
@@ -61,6 +63,7 @@ def place_rows(
             begin += size
     if not good:
         raise IndexError("a place that has no number")
+    return nameless
 
 
 cdef inline void add_row(
@@ -114,6 +117,39 @@ def sum_places(
             begin += size
     if not good:
         raise IndexError("a place that has no number")
+
+
+def follow_ends(const int64_t[::1] places, const int64_t[::1] numbers, tuple columns, int64_t[::1] ends):
+    """Follows how far the records of each number reach; returns how many rows begin below that.
+
+    `columns`: base_offset, last_offset. A row without a base offset is passed over, one without a last offset has one
+    record. `ends`, added to: the greatest offset of each number, -1 before the first.
+    """
+    cdef View[2] views
+    cdef int64_t[CHUNK] base, last
+    cdef Py_ssize_t begin = 0, size, row, rows = take_views(columns, views, 2)
+    cdef int64_t number, rewound = 0
+    cdef bint good = True
+    if places.shape[0] != rows:
+        raise ValueError("columns of different sizes")
+    with nogil:
+        while good and begin < rows:
+            size = min(CHUNK, rows - begin)
+            spread(&views[0], begin, size, -1, base)
+            spread(&views[1], begin, size, -1, last)
+            for row in range(size):
+                if places[begin + row] < 0 or base[row] < 0:
+                    continue
+                number = numbers[places[begin + row]] if places[begin + row] < numbers.shape[0] else -1
+                if number < 0 or number >= ends.shape[0]:
+                    good = False
+                    break
+                rewound += base[row] <= ends[number]
+                ends[number] = max(ends[number], max(base[row], last[row]))
+            begin += size
+    if not good:
+        raise IndexError("a place that has no number")
+    return rewound
 
 
 def sum_by_code(tuple columns, int64_t first_wanted, int64_t second_wanted, int64_t[:, ::1] sums):

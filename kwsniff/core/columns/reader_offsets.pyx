@@ -6,10 +6,14 @@ Rules
   2. A request of a fetch session leaves out an offset that has not changed: it asks for the last one.
   3. A table is full when half of its places are taken; readers that come after are counted, not followed.
   4. Places are seeded: a hostile capture cannot choose readers that share one.
+  5. Fetches in a row count where nothing moves on: a delivery at the same offset, or a fetch at the end, is among
+     them. The rule may break the row there; this is its bound.
 
        table  | reader        0   r1  0   r2 ...   where its number leads, or the next free place
               | asked         -   17  -   40       the offset that it asked for last; -1: none yet
               | delivered     -   17  -   -1       that of its last delivery
+              | stayed        -   -1  -   40       the offset of the fetches in a row that got nothing below the end
+              | empty         -   0   -   3        how many these are
 """
 
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
@@ -20,11 +24,13 @@ from kwsniff.core.columns.numbers cimport CHUNK, View, look_up, spread, take_vie
 cdef enum:
     NUM_READERS = 0
     NUM_EMPTY = 1
-    NUM_REPEATED = 2
-    NUM_BEYOND_START = 3
-    FIRST_TIME = 4
-    LAST_TIME = 5
-    NUM_SUMS = 6
+    MOST_EMPTY = 2
+    NUM_REPEATED = 3
+    NUM_BEYOND_START = 4
+    FIRST_TIME = 5
+    LAST_TIME = 6
+    NUM_SUMS = 7
+    NUM_ROWS = 5
 
 
 cdef inline int64_t number_of(int64_t topic, int64_t partition, int64_t connection) noexcept nogil:
@@ -52,14 +58,21 @@ cdef inline void follow(
         sums[NUM_READERS] += 1
         if sums[NUM_READERS] > table.shape[1] // 2:
             return
-        table[0, place], table[1, place], table[2, place] = reader, -1, -1
+        table[0, place], table[1, place], table[2, place], table[3, place], table[4, place] = reader, -1, -1, -1, 0
     if asked >= 0:
         table[1, place] = asked
     if table[1, place] < 0 or end < 0:
         return
     if is_empty:
-        sums[NUM_EMPTY] += end > table[1, place]
+        if end > table[1, place]:
+            if table[3, place] != table[1, place]:
+                table[3, place], table[4, place] = table[1, place], 0
+            table[4, place] += 1
+            sums[NUM_EMPTY] += 1
+            sums[MOST_EMPTY] = max(sums[MOST_EMPTY], table[4, place])
     elif bytes_ > 0:
+        if table[3, place] != table[1, place]:
+            table[4, place] = 0
         if table[1, place] <= table[2, place]:
             sums[NUM_REPEATED] += 1
             sums[NUM_BEYOND_START] += table[1, place] > 0
@@ -74,7 +87,7 @@ def follow_reads(
 
     `columns`: topic, topic_id, partition, connection_id, requested_offset, high_watermark, record_bytes,
     record_count, time. `topics`, `topic_ids`: a number for each code, null at the end. `sums`, added to: readers,
-    fetches that got nothing below the high watermark, deliveries that are not beyond the one before, those of
+    fetches that got nothing below the high watermark, the most of them in a row at one offset, deliveries that are not beyond the one before, those of
     them that are not of offset 0, and the first and the last time. `seed`: a number that no capture can know, the same for one table.
     """
     cdef View[9] views
@@ -82,7 +95,7 @@ def follow_reads(
     cdef Py_ssize_t begin = 0, size, row, rows = take_views(columns, views, 9)
     cdef int64_t reader
     cdef bint is_empty
-    if table.shape[0] != 3 or table.shape[1] < 2 or table.shape[1] & (table.shape[1] - 1):
+    if table.shape[0] != NUM_ROWS or table.shape[1] < 2 or table.shape[1] & (table.shape[1] - 1):
         raise ValueError("the places of a table are a power of two")
     if sums.shape[0] != NUM_SUMS or not topics.shape[0] or not topic_ids.shape[0]:
         raise ValueError("sums of different sizes")
@@ -114,8 +127,8 @@ def follow_reads(
 def add_readers(const int64_t[:, ::1] readers, int64_t[:, ::1] table, int64_t[::1] sums, uint64_t seed):
     """Puts readers with their offsets into a table. One that is there counts as one more repeated delivery:
     which of both was earlier is not known."""
-    cdef Py_ssize_t at, place
-    if readers.shape[0] != 3 or table.shape[0] != 3 or sums.shape[0] != NUM_SUMS:
+    cdef Py_ssize_t at, place, row
+    if readers.shape[0] != NUM_ROWS or table.shape[0] != NUM_ROWS or sums.shape[0] != NUM_SUMS:
         raise ValueError("sums of different sizes")
     if table.shape[1] < 2 or table.shape[1] & (table.shape[1] - 1):
         raise ValueError("the places of a table are a power of two")
@@ -131,4 +144,5 @@ def add_readers(const int64_t[:, ::1] readers, int64_t[:, ::1] table, int64_t[::
                 sums[NUM_READERS] += 1
                 if sums[NUM_READERS] > table.shape[1] // 2:
                     continue
-            table[0, place], table[1, place], table[2, place] = readers[0, at], readers[1, at], readers[2, at]
+            for row in range(NUM_ROWS):
+                table[row, place] = readers[row, at]

@@ -83,6 +83,10 @@ class Figures:
         """Topics were shown by id and have got names since: figures by topic are not the rules'."""
         self._unsure = True
 
+    def distrust_order(self) -> None:
+        """Rows of a connection may come in another order than that of time."""
+        self._reads.in_order = False
+
     def name_topics(self, names: Mapping[str, str]) -> None:
         """Topics were shown by id and have got these names (by id) since."""
         self._volumes.name(names)
@@ -349,6 +353,8 @@ def figures_of(files: Mapping[str, Sequence[Any]]) -> Figures:
     import pyarrow.parquet as pq
 
     figures = Figures()
+    if len(files.get("partitions", ())) > 1:  # of several files, any one may be earlier
+        figures.distrust_order()
     for table, paths in files.items():
         wanted = COUNTED.get(table, ())
         for path in paths if wanted else ():

@@ -6,7 +6,14 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.core.columns.partition_sums import SEEN, WRITTEN, place_rows, sum_by_code, sum_places
+from kwsniff.core.columns.partition_sums import (
+    SEEN,
+    WRITTEN,
+    follow_ends,
+    place_rows,
+    sum_by_code,
+    sum_places,
+)
 from kwsniff.findings.api_purposes import names_of
 from kwsniff.findings.prefilter.dictionaries import (
     Numbers,
@@ -37,7 +44,7 @@ class Volumes:
 
     OF_PARTITIONS = (
         "call_id", "client_id", "api_name", "time", "topic", "partition", "record_bytes",
-        "high_watermark", "last_stable_offset",
+        "high_watermark", "last_stable_offset", "base_offset", "last_offset",
     )  # fmt: skip
 
     def __init__(self, *, nameless: bool = False) -> None:
@@ -56,8 +63,11 @@ class Volumes:
             self._by_id.add(part)
 
     def figures(self) -> dict[str, float]:
-        """`hot_times`: how many times its fair share a partition gets that is half of its topic or more."""
-        return {"hot_times": self._written.hot_times(), "held_back": self._held_back}
+        """`hot_times`: how many times its fair share a partition gets that is half of its topic or more;
+        `rewound`: how many Produce responses have an offset below that of an earlier one, at least 1 where
+        the order of all is not known."""
+        figures = {"hot_times": self._written.hot_times(), "rewound": self._written.count_rewound()}
+        return {**figures, "held_back": self._held_back}
 
     def sums(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
         """The columns of the views `topic_width` and `written`; none where there are too many partitions, or
@@ -93,6 +103,9 @@ class _Written:
         self._clients: dict[int, set[str]] = {}
         self._sums = np.zeros((4, 0), np.int64)
         """Bytes, calls, the first and the last time, by number."""
+        self._ends = np.zeros(0, np.int64)
+        """The greatest offset of each number."""
+        self._rewound = 0
         self._proofs = TopK()
         self._seen: dict[str, Numbers] = {}
         """Topic -> a byte for each number up to its greatest partition: whether it was seen."""
@@ -118,11 +131,15 @@ class _Written:
         places, widths = np.empty(batch.num_rows, np.int64), np.zeros(len(words), np.int64)
         used = np.zeros(len(words) * width, np.uint8)
         columns = topics, partitions, apis, column_in(batch, "record_bytes")
-        place_rows(columns, produces[0], width, places, widths, used)
+        # whether those without a topic rewind is not known
+        self._rewound += place_rows(columns, produces[0], width, places, widths, used)
         for code in np.flatnonzero(widths).tolist():
             begin = code * width
             self._mark_seen(words[code], used[begin : begin + int(widths[code])] & SEEN)
-        self._add_written(batch, places, self._number_places(used & WRITTEN, words, width))
+        numbers = self._number_places(used & WRITTEN, words, width)
+        offsets = column_in(batch, "base_offset"), column_in(batch, "last_offset")
+        self._rewound += follow_ends(places, numbers, offsets, self._ends)
+        self._add_written(batch, places, numbers)
         self._look_around()
 
     def state(self) -> tuple[Any, ...] | None:
@@ -132,14 +149,15 @@ class _Written:
         clients = [[*self._clients.get(number, ())] for number in range(len(self._known))]
         counted = as_bytes(self._sums), self._proofs.state()
         seen = {topic: found.tobytes() for topic, found in self._seen.items()}
-        return [*self._known], clients, *counted, seen, self._unnamed
+        offsets = self._ends.tobytes(), self._rewound
+        return [*self._known], clients, *counted, seen, self._unnamed, offsets
 
     def merge(self, state: tuple[Any, ...] | None, names: Mapping[str, str] | None = None) -> None:
         """Adds what another one counted. `names`: it counted by id; what has none of them is left out."""
         self._crowded |= state is None
         if state is None or self._crowded:
             return
-        known, clients, sums, proofs, seen, unnamed = state
+        known, clients, sums, proofs, seen, unnamed, (ends, rewound) = state
         called = {topic: topic if names is None else names.get(topic) for topic in seen}
         numbers = np.array([self._number_place((called[topic], at)) for topic, at in known], np.int64)
         self._make_room()
@@ -152,6 +170,10 @@ class _Written:
             (np.maximum, 3, last),
         ):
             add.at(self._sums[into], numbers[chosen], values)
+        others = np.frombuffer(ends, np.int64)[chosen]
+        # which of both were earlier is not known
+        self._rewound += rewound + int(np.count_nonzero((self._ends[numbers[chosen]] >= 0) & (others >= 0)))
+        np.maximum.at(self._ends, numbers[chosen], others)
         self._proofs.merge(proofs, numbers)
         for number, some in zip(numbers.tolist(), clients, strict=True):
             if number >= 0 and some:
@@ -177,6 +199,10 @@ class _Written:
             if calls[topic] >= 30 and 2 * most[topic] >= total[topic]
         ]
         return max(hot, default=0)
+
+    def count_rewound(self) -> float:
+        """See the figures of Volumes."""
+        return np.inf if self._crowded else self._rewound
 
     def sums(self, shown: Shown) -> Mapping[str, Mapping[str, Sequence[Any]]]:
         """See those of Volumes."""
@@ -219,6 +245,7 @@ class _Written:
         if missing := len(self._known) - self._sums.shape[1]:
             new = np.repeat(np.array([[0], [0], [_FAR], [0]], np.int64), missing, axis=1)
             self._sums = np.concatenate([self._sums, new], axis=1)
+            self._ends = np.append(self._ends, np.full(missing, -1, np.int64))
             self._proofs.make_room(len(self._known))
 
     def _width(self, topic: str, found: Numbers, shown: Shown) -> int:
