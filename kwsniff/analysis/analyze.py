@@ -15,7 +15,6 @@ from kwsniff.analysis.capture_points import (
     places_by_hand,
     samples_of_each,
 )
-from kwsniff.analysis.chosen_tables import chosen_tables, delivered_tables
 from kwsniff.analysis.duplicate_captures import note_copies
 from kwsniff.analysis.duplicate_rows import mark_late, move_repeated, twins_among, twins_anomalies
 from kwsniff.analysis.findings import write_findings
@@ -27,6 +26,7 @@ from kwsniff.analysis.parallelism import OneAnalyzerNeeded, num_analyzers, rows_
 from kwsniff.analysis.result import Analysis
 from kwsniff.analysis.rows import Rows
 from kwsniff.analysis.summary import Summary
+from kwsniff.analysis.table_selection import chosen_tables, delivered_tables
 from kwsniff.analyzers import start_analyzer
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.errors import CaptureError, UsageError

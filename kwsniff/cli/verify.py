@@ -5,11 +5,11 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.cli.grids import Grid
 from kwsniff.cli.inputs import read_again, refuse_tables
 from kwsniff.cli.options.limits import add_limit_option, parse_limits
 from kwsniff.cli.options.ports import add_port_option, parse_ports
 from kwsniff.cli.standard_streams import say_broken, say_there, say_unread
+from kwsniff.cli.text_tables import Grid
 from kwsniff.errors import UsageError
 from kwsniff.sources.ports import AskedPorts
 from kwsniff.texts import add_version, clean, json_text, plural

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.cli.failures import failure_grids, without_routine
-from kwsniff.cli.grids import Grid, fit, shorten
+from kwsniff.cli.error_tables import failure_grids, without_routine
 from kwsniff.cli.summary.delivery_times import PART_WORDS
+from kwsniff.cli.text_tables import Grid, fit, shorten
 from kwsniff.tables.servers import name_known
 from kwsniff.texts import clean, display_filter, in_bytes, in_time, plural
 from kwsniff.zones import UTC_ZONE, Zone

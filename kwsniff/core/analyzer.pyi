@@ -24,7 +24,7 @@ class Secrets(Protocol):
 
 class Choice(Protocol):
     """Which calls may be wanted, by what is known before bodies are read
-    (kwsniff.filter.early.EarlyChoice)."""
+    (kwsniff.filter.pushdown.PushedFilter)."""
 
     apis: Mapping[int, tuple[int, bytes]]
     """API key -> what its messages teach about other calls (Lesson in core/kafka/choices.pxd), and for each

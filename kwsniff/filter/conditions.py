@@ -160,7 +160,7 @@ class NullCondition:
 @dataclass(frozen=True)
 class PacketCondition:
     """Whether a call has one of these packets, or a connection with one of these numbers. The captures say
-    which calls do (kwsniff.filter.packets)."""
+    which calls do (kwsniff.filter.frame_numbers)."""
 
     column: str
     numbers: frozenset[int]

@@ -7,13 +7,13 @@ from typing import Self
 
 import pyarrow as pa
 
-from kwsniff.analysis.chosen_tables import chosen_tables
 from kwsniff.analysis.result import Analysis
+from kwsniff.analysis.table_selection import chosen_tables
 from kwsniff.errors import UsageError
 from kwsniff.filter.expression import Filter
 from kwsniff.filter.parser import parse_filter
 from kwsniff.live.batches import Batches
-from kwsniff.live.chosen_rows import ChosenRows, check_filter, with_needed
+from kwsniff.live.filtered_rows import FilteredRows, check_filter, with_needed
 from kwsniff.live.session import Progress, Session
 from kwsniff.sources.live import BUFFER_MB, SNAPLEN, kernel_filter, open_live
 from kwsniff.sources.ports import check_ports
@@ -43,7 +43,7 @@ class Sniffer:
         tables: Sequence[str] = (),
     ) -> None:
         self._tables = session.tables if where is None else tuple(tables)
-        self._only = ChosenRows(where, lambda: session.first_time) if where else None
+        self._only = FilteredRows(where, lambda: session.first_time) if where else None
         self._session = session
         self._interval = interval
         self._until = None if duration is None else time.monotonic() + duration

@@ -28,10 +28,10 @@ from kwsniff.live.overdue_responses import (
 )
 from kwsniff.live.session import Progress, Session
 from kwsniff.live.window import Window
-from kwsniff.sources.recorders import Recorder
+from kwsniff.sources.capture_tools import Recorder
 
 from .running import PATIENCE_S, FileSource
-from .test_watch import INCIDENTS, packets
+from .test_findings import INCIDENTS, packets
 
 STALLED = INCIDENTS / "broker_stalled" / "broker.pcap"
 

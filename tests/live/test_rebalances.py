@@ -15,8 +15,8 @@ from kwsniff.live.session import Session
 from kwsniff.timelines.groups.rebalances import Standing
 
 from .running import PATIENCE_S, ROOT, FileSource
+from .test_findings import INCIDENTS, packets
 from .test_overdue_responses import Cut
-from .test_watch import INCIDENTS, packets
 
 S = 1_000_000_000
 CAPTURES = [

@@ -152,7 +152,7 @@ def test_files_hold_what_analyze_holds_and_are_named_only_when_complete(
     for name in TABLES:
         rows = table(out, name)
         assert rows.schema == arrow_schema(TABLES[name])
-        if name in FOUND:  # those that a watch has found: see test_watch.py
+        if name in FOUND:  # those that a watch has found: see test_findings.py
             assert rows.num_rows == 0
             continue
         wanted = expected.table(name)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kwsniff.cli.grids import Grid
+from kwsniff.cli.text_tables import Grid
 from kwsniff.texts import clean, in_time
 
 PART_WORDS: Final = {

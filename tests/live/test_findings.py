@@ -19,13 +19,13 @@ from kwsniff.cli.live.header import wrong
 from kwsniff.cli.live.lines import interval_json, interval_line
 from kwsniff.findings.views import READ
 from kwsniff.limits import Limits
-from kwsniff.live import watch as watch_module
+from kwsniff.live import findings as watch_module
 from kwsniff.live.batches import one_batch
 from kwsniff.live.files import RollingTables
+from kwsniff.live.findings import MOST_HELD, Watch
 from kwsniff.live.metrics import Metrics
 from kwsniff.live.series import MOST_SERIES
 from kwsniff.live.session import Session
-from kwsniff.live.watch import MOST_HELD, Watch
 from kwsniff.live.window import Window
 from kwsniff.memory import foreign_bytes
 from kwsniff.tables.harm import HeldHarm
@@ -321,7 +321,7 @@ def test_harm_that_a_later_look_does_not_find_is_taken_back() -> None:
 
 def test_what_takes_too_much_memory_is_looked_for_in_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = {"api_calls": kwsniff.analyze(INCIDENTS / "throttled" / "broker.pcap").api_calls.to_batches()[0]}
-    monkeypatch.setattr("kwsniff.live.watch._LEAST_ROWS", 1)
+    monkeypatch.setattr("kwsniff.live.findings._LEAST_ROWS", 1)
     watch = Watch(lambda _: {}, most_rows=1_000_000, memory=500_000_000)
     for _ in range(10):
         watch.add(batch)
@@ -349,9 +349,9 @@ def test_a_look_leaves_rows_out_before_it_takes_too_much(monkeypatch: pytest.Mon
         looked_at.append([batch.num_rows for batch in batches])
         return one_batch(batches)
 
-    monkeypatch.setattr("kwsniff.live.watch._LEAST_ROWS", 1)
-    monkeypatch.setattr("kwsniff.live.watch.one_batch", noted)
-    monkeypatch.setattr("kwsniff.live.watch.resident_bytes", lambda: 100_000_000)
+    monkeypatch.setattr("kwsniff.live.findings._LEAST_ROWS", 1)
+    monkeypatch.setattr("kwsniff.live.findings.one_batch", noted)
+    monkeypatch.setattr("kwsniff.live.findings.resident_bytes", lambda: 100_000_000)
     memory = 100_000_000 + watch_module._TO_LOOK  # with nothing left for copies of rows
     watch = Watch(lambda _: {}, most_rows=1_000_000, memory=memory)
     for begin in (0, 9, 18):
@@ -393,7 +393,7 @@ def test_a_rule_that_fails_ends_the_search_and_nothing_else(monkeypatch: pytest.
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("no room")
 
-    monkeypatch.setattr("kwsniff.live.watch.evaluate", fail)
+    monkeypatch.setattr("kwsniff.live.findings.evaluate", fail)
     watch, session = watched(INCIDENTS / "throttled" / "broker.pcap")
     assert watch.trouble == "the search for findings has stopped: no room"
     assert watch.held == ()

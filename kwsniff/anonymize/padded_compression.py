@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from kwsniff.codecs.compressed_part import xxh32
+from kwsniff.codecs.compressed_batch import xxh32
 
 _GZIP, _SNAPPY, _LZ4, _ZSTD = 1, 2, 3, 4
 _GZIP_HEADER: Final = b"\x1f\x8b\x08%c\0\0\0\0\0\xff"
