@@ -37,7 +37,7 @@ def measure_hops(
         places = calls.solve(points.names)
         for columns in calls.hops():
             rows.add("hops", hops_batch(columns, places))
-    places.note(rows.summary.captures, points.printable)
+    places.fill_clocks(rows.summary.captures, points.printable)
     return places.as_dicts(rows.summary.captures)
 
 

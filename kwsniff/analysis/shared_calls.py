@@ -185,7 +185,7 @@ class SharedCalls:
         join_clocks(places, pairs)
         for number, first, last, num in self._rows(_SIDES):
             place = places.found[number]
-            if len(places.told) > 1 and place.is_told:
+            if len(places.with_clocks) > 1 and place.is_told:
                 place.side = "client" if 2 * first > num else "broker" if 2 * last > num else "between"
         return places
 

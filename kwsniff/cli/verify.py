@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
             agreement = compare_with_tshark(name, ports=ports, limits=limits)
             agree = agree and agreement.agree
             packets += sum(each["packets"] for each in agreement.captures)
-            asked.note(set(ports).difference(agreement.absent_ports))
+            asked.add(set(ports).difference(agreement.absent_ports))
             say_broken([{**each, "capture": given.get(name, name)} for each in agreement.captures])
             if args.json:
                 facts.append({"capture": given.get(name, name), **agreement.as_dict()})

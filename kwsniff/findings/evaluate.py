@@ -14,7 +14,7 @@ from kwsniff.findings.command import write_command
 from kwsniff.findings.database import lacks_memory
 from kwsniff.findings.explained_by import count_causes, explain_consequences
 from kwsniff.findings.finding import Finding
-from kwsniff.findings.finding_calls import begin, count_harmed, explain, queries_for
+from kwsniff.findings.finding_calls import count_harmed, create_tables, explain, queries_for
 from kwsniff.findings.harm import is_harmed, keep_harm
 from kwsniff.findings.rule import LAST, MOST_PROOFS, SEVERITIES, Rule, load_rules
 from kwsniff.findings.views import add_views, keep_small
@@ -55,7 +55,7 @@ def evaluate(
     rows: list[tuple[Rule, Mapping[str, Any]]] = []
     unasked = []
     harmed: Mapping[int, int] = {}
-    begin(database)
+    create_tables(database)
     try:
         keep_small(database, [rule.query for rule in chosen])
     except Exception as error:

@@ -94,7 +94,7 @@ class Sniffer:
         self._used = True
         try:
             while not self._is_over():
-                if batches := self._choose(self._session.take()):
+                if batches := self._choose(self._session.drain()):
                     yield batches
             if batches := self._choose(self._session.finish()):
                 yield batches

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.evaluate import fetch
 from kwsniff.report.chart_labels import labels
-from kwsniff.report.chart_style import COLOURS, TROUBLE, settle
+from kwsniff.report.chart_style import COLOURS, TROUBLE, style_figure
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.texts import clean, in_percent, in_time, plural
 
@@ -94,7 +94,7 @@ def _map(rows: Sequence[Mapping[str, Any]]) -> Any:
     rights = list(dict.fromkeys(row["broker"] for row in rows))
     tall = max(len(lefts), len(rights))
     left, right = _heights(lefts, tall), _heights(rights, tall)
-    plot = settle(
+    plot = style_figure(
         figure(
             height=70 + 26 * tall,
             sizing_mode="stretch_width",

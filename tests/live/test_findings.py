@@ -81,10 +81,10 @@ def watched(path: Path, most_rows: int = ROWS) -> tuple[Watch, Session]:
         Watch(session.read_snapshot, most_rows=most_rows, every=0) as watch,
     ):
         while not session.wait(0.005):
-            batches, picture = session.take_with_snapshot()
+            batches, picture = session.drain_with_snapshot()
             watch.add(batches)
             if watch.is_due:
-                watch.look(picture)
+                watch.evaluate(picture)
         watch.add(session.finish())
         watch.conclude()
     return watch, session
@@ -93,7 +93,7 @@ def watched(path: Path, most_rows: int = ROWS) -> tuple[Watch, Session]:
 def go_to_the_end(session: Session, watch: Watch) -> None:
     """Without a further look."""
     while not session.wait(0.01):
-        watch.add(session.take())
+        watch.add(session.drain())
     watch.add(session.finish())
     watch.conclude()
 
@@ -145,10 +145,10 @@ def test_of_a_healthy_one_nothing_is_said_at_any_time(name: str) -> None:
         ) as watch,
     ):
         while not session.wait(0.002):
-            batches, picture = session.take_with_snapshot()
+            batches, picture = session.drain_with_snapshot()
             watch.add(batches)
             if watch.is_due:
-                watch.look(picture)
+                watch.evaluate(picture)
         watch.add(session.finish())
         watch.conclude()
     assert watch.trouble is None
@@ -166,10 +166,10 @@ def test_looking_before_the_first_packet_is_no_trouble(first: int) -> None:
         while not watch.is_due:
             session.wait(0.001)
         for _ in range(20):
-            batches, picture = session.take_with_snapshot()
+            batches, picture = session.drain_with_snapshot()
             assert picture is None
             watch.add(batches)
-            watch.look(picture)
+            watch.evaluate(picture)
             session.wait(0.01)
         source.go_on.set()
         go_to_the_end(session, watch)
@@ -185,10 +185,10 @@ def test_a_stall_is_named_while_it_lasts() -> None:
         Watch(session.read_snapshot, most_rows=ROWS, every=0) as watch,
     ):
         for _ in range(int(PATIENCE_S / 0.05)):
-            batches, picture = session.take_with_snapshot()
+            batches, picture = session.drain_with_snapshot()
             watch.add(batches)
             if watch.is_due:
-                watch.look(picture)
+                watch.evaluate(picture)
             if any(each.finding.finding == "broker_stalled" for each in watch.held):
                 break
             arrived.wait(0.05)
@@ -268,11 +268,11 @@ def test_files_say_what_calls_and_connections_suffered(capture: str, tmp_path: P
     ):
         files.findings, files.harm = watch.pop_findings, watch.pop_harm
         while not session.wait(0.005):
-            batches, picture = session.take_with_snapshot()
+            batches, picture = session.drain_with_snapshot()
             files.write(batches)
             watch.add(batches)
             if watch.is_due:
-                watch.look(picture)
+                watch.evaluate(picture)
         batches = session.finish()
         files.write(batches)
         watch.add(batches)

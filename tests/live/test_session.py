@@ -69,7 +69,7 @@ def capture(request: pytest.FixtureRequest) -> Path:
 
 def taken(session: Session) -> Iterator[dict[str, pa.RecordBatch]]:
     while not session.wait(0.01):
-        yield dict(session.take())
+        yield dict(session.drain())
     yield dict(session.finish())
 
 
@@ -124,7 +124,7 @@ def test_what_is_no_capture_is_said_by_take(tmp_path: Path) -> None:
     with Session(FileSource(path)) as session:
         assert session.wait(PATIENCE_S)
         with pytest.raises(CaptureError, match="not a pcap"):
-            session.take()
+            session.drain()
 
 
 def test_a_capture_without_a_byte_has_no_rows(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_a_last_line_without_its_end_counts_in_a_file_that_is_complete(tmp_path:
 def test_sessions_are_bounded_and_the_oldest_go() -> None:
     sessions = Sessions(2)
     for number in range(4):
-        sessions.take(f"CLIENT_RANDOM {number:064x} {SECRET}".encode())
+        sessions.add_lines(f"CLIENT_RANDOM {number:064x} {SECRET}".encode())
     assert (len(sessions), sessions.dropped) == (2, 2)
     assert sessions.secrets((3).to_bytes(32)) == {0: bytes.fromhex(SECRET)}
     assert sessions.secrets((1).to_bytes(32)) == {}

@@ -84,11 +84,11 @@ class _Run:
         while not self._is_over():
             service.turn(self.trouble or f"{self.window.calls:,} calls")
             if self.watch and self.watch.is_due:
-                batches, snapshot = self.session.take_with_snapshot()
+                batches, snapshot = self.session.drain_with_snapshot()
                 self._hand_out(batches)
-                self.watch.look(snapshot)
+                self.watch.evaluate(snapshot)
             else:
-                self._hand_out(self.session.take())
+                self._hand_out(self.session.drain())
         service.stopping()
         self._hand_out(self.session.finish(), last=True)
         self._write(RollingTables.finish)
@@ -137,7 +137,7 @@ class _Run:
 
     def _hand_out(self, batches: Batches, *, last: bool = False) -> None:
         if self.ports.absent and "connections" in batches:
-            self.ports.note(ports_of(batches["connections"]))
+            self.ports.add(ports_of(batches["connections"]))
         if self.chosen:
             batches = self.chosen.select(batches)
         self._write(lambda files: files.write(batches))
@@ -145,7 +145,7 @@ class _Run:
         self.window.add(batches)
         self.rebalancing.add(batches)
         overdue = OverdueResponses() if self.chosen else self.session.find_overdue()
-        self.rebalancing.look(overdue)
+        self.rebalancing.add_waiting(overdue)
         self.window.overdue, self.window.under_way = overdue, self.rebalancing.under_way
         self.window.rebalances = self.rebalancing.over
         if self.watch:

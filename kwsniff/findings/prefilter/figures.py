@@ -85,8 +85,8 @@ class Figures:
 
     def name_topics(self, names: Mapping[str, str]) -> None:
         """Topics were shown by id and have got these names (by id) since."""
-        self._volumes.name(names)
-        self._lags.name(names)
+        self._volumes.name_topics(names)
+        self._lags.name_topics(names)
         self.long_texts |= not is_short(texts([*names.values()]))
 
     def state(self) -> tuple[Any, ...]:

@@ -59,7 +59,7 @@ class Lags:
             self._rows.clear()
             self._known.clear()
 
-    def name(self, names: Mapping[str, str]) -> None:
+    def name_topics(self, names: Mapping[str, str]) -> None:
         """Topics of these ids have got names since."""
         labels = [label for _, label in self._known.values()]
         self._known = {}

@@ -65,7 +65,7 @@ class Volumes:
         """
         return {} if self.shown.is_crowded else self._written.sums(self.shown)
 
-    def name(self, names: Mapping[str, str]) -> None:
+    def name_topics(self, names: Mapping[str, str]) -> None:
         """What was counted by id counts by name, as far as `names` (id -> topic) says it."""
         if self._by_id:
             self._written.merge(self._by_id.state(), names)
