@@ -1,4 +1,4 @@
-"""Writes the table of hops: calls that several places captured, by clocks that their packets tell."""
+"""Writes the table of hops: calls that several places captured, with clocks aligned by their packets."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final

@@ -1,4 +1,4 @@
-"""The places where calls were captured, and how far their clocks are ahead of one of them, the reference."""
+"""The places where calls were captured, and the offset of their clocks from a reference place."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

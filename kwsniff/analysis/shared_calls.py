@@ -1,4 +1,4 @@
-"""Calls that several places captured: what lies between these, and how far their clocks are ahead.
+"""Calls that several places captured: the delay between places, and the offset of their clocks.
 
 A connection of one place is the twin of that of another. Its calls are the same where their correlation ids
 are; an id that a connection has twice is left out. Between request and response, a call takes longer the

@@ -1,4 +1,4 @@
-"""`kwsniff.why`: findings of captures or of a folder of tables, and what became of every call."""
+"""`kwsniff.why`: findings of captures or of a folder of tables, and how many calls they explain."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence

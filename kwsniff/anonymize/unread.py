@@ -1,4 +1,4 @@
-"""What streams carry beside messages: what is left of frames, TLS, and how other protocols begin.
+"""Bytes of streams outside decoded messages: rests of frames, TLS, the beginnings of other protocols.
 
     size | key, version, correlation id | ...      of a request that is not whole
     size | correlation id | ...                    of a response that no request explains

@@ -132,8 +132,8 @@ def run(args: argparse.Namespace) -> int:
         or say_there(reader.packets, reader.ports, missed=times.missed)
     )
     if there and not shown:
-        what = "no call matches" if filter_ else "no Kafka messages in the captures"
-        print_message(f"{what}; see kwsniff analyze")
+        what = "no call matches the filters" if filter_ else "no Kafka messages in the captures"
+        print_message(f"{what}; kwsniff analyze shows what the captures hold")
     return DONE if there and (shown or not (filter_ or times)) else NOTHING_FOUND
 
 

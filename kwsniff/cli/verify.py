@@ -33,8 +33,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "verify",
         help="compare kwsniff with tshark, call by call",
-        description="Read captures with tshark as well. Show where both agree, what only one of them sees, "
-        "and why.",
+        description="Read captures with kwsniff and with tshark. Show where both agree, what only one of "
+        "them sees, and why.",
         epilog=_EXAMPLES,
     )
     parser.add_argument(

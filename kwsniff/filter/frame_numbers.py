@@ -1,4 +1,4 @@
-"""Packets and TCP streams that a filter names by Wireshark's numbers: the calls that they belong to.
+"""Wireshark's numbers of packets and TCP streams in a filter (`--frame`, `--stream`), and their calls.
 
 A number counts in one capture file. One reading of the file finds its connections, another one a packet's
 sender: so a call is compared with the connection and the direction of the packet.

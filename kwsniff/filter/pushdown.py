@@ -1,5 +1,5 @@
-"""What a filter decides before messages are decoded: by connection, client id, API, version, time,
-correlation id."""
+"""The part of a filter that is pushed down to the core, which decides it before bodies are decoded: by
+connection, client id, API, version, time, correlation id."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""The common style of all charts. page.js has the colours of the light and dark themes."""
+"""The common style of charts; each section draws its own. page.js has the colours of both themes."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""The third stage: what only all buckets together know. Rows of captures, names of topics, timelines."""
+"""The third stage, over all buckets: rows of captures, names of topics, timelines."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

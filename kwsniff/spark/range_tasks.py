@@ -1,4 +1,4 @@
-"""Tasks that follow what partitions of calls say, each a range of positions (`ranges`)."""
+"""Tasks that follow the offsets of partitions, each over a range of positions (`ranges`)."""
 
 import uuid
 from collections import deque

@@ -1,4 +1,4 @@
-"""What partitions of calls say is followed in tasks, by ranges of positions; other calls are few beside it.
+"""Offsets of partitions, followed in tasks by ranges of positions; other calls are few.
 
     survey   each range for itself: how far partitions reach at its end, and how much happens in it
     driver   calls of groups, of transactions, of the cluster; from where on each range is followed

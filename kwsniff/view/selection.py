@@ -1,4 +1,4 @@
-"""The calls that a reader hands out: which ones, by the core's rows of api_calls, and what one has."""
+"""Which calls a reader returns, decided by the core's rows of api_calls."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -33,7 +33,7 @@ def deliveries_grid(ways: Sequence[Mapping[str, Any]]) -> Grid:
         for each in ways
     ]
     return Grid(
-        "From Produce to readers and their commits",
+        "Delivery latency, from Produce to fetch and commit",
         _NAMES,
         rows,
         ("topic", "reader", "fetch p99", "mostly", "commit p99"),

@@ -1,4 +1,4 @@
-"""What there is at all, counted while rows pass: a rule whose figures are not reached is not asked.
+"""Counts kept while rows pass: a rule is only evaluated if its figures are reached.
 
 Most captures show next to nothing that is wrong. These figures are cheap, and each is a bound: what a rule
 looks for is not there when they stay below what its `when` says. They decide no finding; the rules do.

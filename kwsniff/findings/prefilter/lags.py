@@ -1,4 +1,4 @@
-"""How much committed lag grows: a bound for the rule `lag_grows`, which needs DuckDB to be asked."""
+"""Growth of committed lag: a bound that decides whether the rule `lag_grows` is evaluated."""
 
 from collections.abc import Mapping
 from typing import Any, Final

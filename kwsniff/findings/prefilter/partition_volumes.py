@@ -1,4 +1,4 @@
-"""How much is written where: sums and bounds for the rules about partitions and codecs."""
+"""Bytes written per partition: sums and bounds for the rules about partitions and codecs."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
