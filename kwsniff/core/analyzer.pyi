@@ -19,7 +19,7 @@ class Secrets(Protocol):
         side: int,
         epoch: int,
     ) -> tuple[str, Callable[[bytes, Any, bytes], bytes], bytes, int] | None: ...
-    def take(self, text: bytes) -> None:
+    def add_keylog(self, text: bytes) -> None:
         """A key log that a capture contains."""
 
 class Choice(Protocol):

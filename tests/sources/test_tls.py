@@ -199,7 +199,7 @@ def test_many_key_updates_cost_one_step_each(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("kwsniff.sources.tls.next_secret", next_step)
     secrets = Secrets()
-    secrets.take(f"CLIENT_TRAFFIC_SECRET_0 {'ab' * 32} {'12' * 32}".encode())
+    secrets.add_keylog(f"CLIENT_TRAFFIC_SECRET_0 {'ab' * 32} {'12' * 32}".encode())
     hellos = (b"\xab" * 32, b"r" * 32, 0x1301, 0x0304, False, b"", 0, 0, False)
     by_hand = bytes.fromhex("12" * 32)
     for epoch in range(1, 2_000):

@@ -4,7 +4,7 @@
 Rules
   1. They are kept in the order of their numbers, and in that of their coming where these are the same.
   2. One that reaches over others is kept in parts, each behind what came before it: the first copy of a byte wins.
-  3. Bounds are the caller's; what is held is counted here.
+  3. The bounds are in streams.pyx (`fills_reorder_queue`); what is held is counted here.
 
     first -> segment, bytes -> segment, bytes -> ... <- last
 """
