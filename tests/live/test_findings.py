@@ -24,7 +24,7 @@ from kwsniff.live.batches import one_batch
 from kwsniff.live.files import RollingTables
 from kwsniff.live.findings import MOST_HELD, Watch
 from kwsniff.live.metrics import Metrics
-from kwsniff.live.series import MOST_SERIES
+from kwsniff.live.prometheus import MOST_SERIES
 from kwsniff.live.session import Session
 from kwsniff.live.window import Window
 from kwsniff.memory import foreign_bytes

@@ -52,7 +52,9 @@ from kwsniff.core.tcp.duplicates cimport is_copy, remember_packet
 from kwsniff.core.tcp.handshakes cimport begin_behind_syn, goes_on_elsewhere, opens_anew, pass_over_syn, take_syn
 from kwsniff.core.tcp.delivery cimport declare_gap, deliver, deliver_queued, drain_queue, drop_payload
 from kwsniff.core.tcp.endings cimport end_connection
-from kwsniff.core.tcp.reorder_queue cimport drop_queued, held_to, is_queued, is_reached, enqueue_segment
+from kwsniff.core.tcp.reorder_queue cimport (
+    drop_queued, enqueue_segment, exceeds_bounds, held_to, is_queued, is_reached,
+)
 from kwsniff.core.tcp.progress cimport fits, is_keep_alive, note_sent
 from kwsniff.core.tcp.overlap cimport differs, remember
 from kwsniff.core.tcp.retransmissions cimport (
@@ -514,18 +516,11 @@ cdef void rebase(Streams* streams, Connection* connection, int sender, Segment* 
     deliver(streams, connection, sender, segment.payload, segment.length, arrival)
 
 
-cdef bint fills_reorder_queue(Streams* streams, Direction* own, Segment* segment) noexcept nogil:
-    """Whether the segment would exceed a limit of its direction's queue, or that of all queues together."""
-    return (own.queue.bytes + segment.length > streams.limits.reorder_bytes
-            or own.queue.num >= streams.limits.reorder_segments
-            or streams.reorder_total + segment.length > streams.limits.reorder_bytes_total)
-
-
 cdef void queue_segment(Streams* streams, Connection* connection, int sender, Segment* segment,
                         Arrival* arrival) noexcept nogil:
     cdef Direction* own = &block_of(connection).direction[sender]
     cdef bint is_again
-    if fills_reorder_queue(streams, own, segment):
+    if exceeds_bounds(streams, &own.queue, segment.length):
         if waits_behind_reset(connection):
             end_connection(streams, connection, ENDING_RESET)
             drop_payload(streams, arrival, DROP_AFTER_END, segment.payload.num)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kwsniff.live import series as series_room
-from kwsniff.live.series import EDGES_S, IDLE_S, LONGEST_LABEL, MOST_SERIES, OTHER, Series
+from kwsniff.live.prometheus import EDGES_S, IDLE_S, LONGEST_LABEL, MOST_SERIES, OTHER, Series
 
 MS = 1_000_000
 
