@@ -1,4 +1,4 @@
-"""The core's analyzer with the layouts of a catalog: the core knows bytes, a catalog knows messages."""
+"""Sets up the core's analyzer with the layouts of a catalog."""
 
 from collections.abc import Container, Mapping, Sequence
 from typing import Final, TypedDict, Unpack

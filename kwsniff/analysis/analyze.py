@@ -15,7 +15,6 @@ from kwsniff.analysis.capture_points import (
     places_by_hand,
     samples_of_each,
 )
-from kwsniff.analysis.chosen_tables import chosen_tables, delivered_tables
 from kwsniff.analysis.duplicate_captures import note_copies
 from kwsniff.analysis.duplicate_rows import mark_late, move_repeated, twins_among, twins_anomalies
 from kwsniff.analysis.findings import write_findings
@@ -27,6 +26,7 @@ from kwsniff.analysis.parallelism import OneAnalyzerNeeded, num_analyzers, rows_
 from kwsniff.analysis.result import Analysis
 from kwsniff.analysis.rows import Rows
 from kwsniff.analysis.summary import Summary
+from kwsniff.analysis.table_selection import chosen_tables, delivered_tables
 from kwsniff.analyzers import start_analyzer
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.errors import CaptureError, UsageError
@@ -232,10 +232,10 @@ def _run(
         rows.add("anomalies", batch_of("anomalies", twins_anomalies(twins)))
         move_repeated(summary.captures, twins)
         places = join_twins(places, summary.captures, twins.apart)
-        places.name(summary.captures)
+        places.fill_places(summary.captures)
         if places and "hops" in made:
             summary.places = measure_hops(writer, rows, places, plan.bounds.memory + plan.foreign)
-        rows.keep("captures", captures_batch(summary.captures))
+        rows.write_rows("captures", captures_batch(summary.captures))
         changes = rows.shown_ids.late_names(summary.late_topics)
         if not writer:
             return Analysis(summary, {}, rows.batches, changes, plan.chosen, run_id=plan.run)
@@ -274,10 +274,10 @@ def _read_all(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -> C
     if plan.num_analyzers > 1:
         return _read_beside(plan, found, rows, tables)
     analyzer = _analyzer(plan, tables)
-    analyzer.when_full = lambda: rows.take(analyzer, tables)
+    analyzer.when_full = lambda: rows.drain(analyzer, tables)
     places = _read(plan, found, analyzer, rows)
     analyzer.finish()
-    rows.take(analyzer, tables)
+    rows.drain(analyzer, tables)
     rows.finish()
     rows.summary.late_topics = analyzer.late_topics()
     _account(rows.summary, analyzer, found)
@@ -352,7 +352,7 @@ def _read(plan: _Plan, found: Found, analyzer: "Analyzer | SideBySide", rows: Ro
                 analyzer.bound(times.since, times.until)
             place = known.find(name)
             facts = _feed(capture, analyzer, rows, place, _shift(plan.progress, before, total))
-        times.take(facts)
+        times.add_facts(facts)
         rows.summary.captures.append(capture_row(capture, facts))
         read.append(name)
         samples.append(join_samples([analyzer.samples]))
@@ -361,7 +361,7 @@ def _read(plan: _Plan, found: Found, analyzer: "Analyzer | SideBySide", rows: Ro
     if not rows.summary.captures:
         raise CaptureError(str(found.unread[0]))
     places = find_places(read, samples) if plan.places is None else plan.places
-    places.note(rows.summary.captures, note_copies(rows.summary.captures, read))
+    places.add_notes(rows.summary.captures, note_copies(rows.summary.captures, read))
     rows.add("anomalies", batch_of("anomalies", unread_anomalies(found.unread)))
     if secrets:
         rows.summary.captures[-1]["notes"] += secrets.notes(analyzer.tls_opened)
@@ -388,7 +388,7 @@ def _feed(
         for buffer in capture.readable():
             analyzer.feed(buffer)
             if isinstance(analyzer, Analyzer):
-                rows.drain(analyzer)
+                rows.drain_large(analyzer)
             if analyzer.stopped:
                 break
             show(capture)

@@ -109,13 +109,13 @@ class CapturePoints:
         """The same as `numbers`, by the names that tables have; nothing where all are of one place."""
         return {printable(name): number for name, number in self.numbers.items()} if self else {}
 
-    def name(self, rows: Iterable[CaptureRow]) -> None:
+    def fill_places(self, rows: Iterable[CaptureRow]) -> None:
         """Gives rows of captures their places."""
         names = {printable(name): self.names.get(number) for name, number in self.numbers.items()}
         for row in rows:
             row["place"] = names.get(row["capture"])
 
-    def note(self, rows: Sequence[CaptureRow], copies: Iterable[int]) -> None:
+    def add_notes(self, rows: Sequence[CaptureRow], copies: Iterable[int]) -> None:
         """Says in `notes` which captures share packets. `rows`: of the captures; `copies`: numbers of those
         that are said to be copies already."""
         known = set(copies)

@@ -1,4 +1,4 @@
-"""By how much the clock of one place is ahead of another's, from packets that both captured.
+"""Clock offset between two places, from packets that both captured.
 
 What goes from the first place to the second bounds the second clock from above: it arrived later than it
 passed the first. What comes back bounds it from below. The clock is the straight line that keeps the largest

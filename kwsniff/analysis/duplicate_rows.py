@@ -1,4 +1,4 @@
-"""Twins among the connections of a run, which are known only when all rows are there."""
+"""Twins among the connections of a run, marked at its end, when all rows are known."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""Writes the table of hops: calls that several places captured, by clocks that their packets tell."""
+"""Writes the table of hops: calls that several places captured, with clocks aligned by their packets."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -37,7 +37,7 @@ def measure_hops(
         places = calls.solve(points.names)
         for columns in calls.hops():
             rows.add("hops", hops_batch(columns, places))
-    places.note(rows.summary.captures, points.printable)
+    places.fill_clocks(rows.summary.captures, points.printable)
     return places.as_dicts(rows.summary.captures)
 
 

@@ -1,4 +1,4 @@
-"""How long calls were on their way to the broker, measured by a place that is nearer to it.
+"""Network time of calls, measured with captures of a place nearer to the broker.
 
 client ---- place "client" ------------------ place "broker" ---- broker
               | request ..................... | request .......... |

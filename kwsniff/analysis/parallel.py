@@ -48,10 +48,10 @@ class WatchedSecrets(Secrets):
 
     came = False
 
-    def take(self, text: bytes) -> None:
+    def add_keylog(self, text: bytes) -> None:
         """A key log that a capture contains."""
         self.came = True
-        super().take(text)
+        super().add_keylog(text)
 
 
 class SideBySide:

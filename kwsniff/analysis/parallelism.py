@@ -1,4 +1,4 @@
-"""How many analyzers share out the connections of captures: those that pay, and one where only one can.
+"""The number of parallel analyzers: as many as pay off, and one where only one can work.
 
 One alone reads
 - what cannot be read twice (pipes, standard input): whether it takes one is known behind the captures;

@@ -1,4 +1,4 @@
-"""The places where calls were captured, and how far their clocks are ahead of one of them, the reference."""
+"""The places where calls were captured, and the offset of their clocks from a reference place."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class Places:
     found: dict[int, Place] = field(default_factory=dict)
 
     @property
-    def told(self) -> set[int]:
+    def with_clocks(self) -> set[int]:
         """Those whose clocks are known."""
         return {number for number, place in self.found.items() if place.is_told}
 
@@ -52,7 +52,7 @@ class Places:
         found: Numbers = self.ahead(place.parent, times) + sign * own
         return found
 
-    def note(self, rows: Sequence[CaptureRow], numbers_: Mapping[str, int]) -> None:
+    def fill_clocks(self, rows: Sequence[CaptureRow], numbers_: Mapping[str, int]) -> None:
         """Fills the columns of places in rows of captures."""
         for row in rows:
             number = numbers_.get(row["capture"])
@@ -95,7 +95,7 @@ class Places:
 def join_clocks(places: Places, pairs: Mapping[tuple[int, int], Clock | None]) -> None:
     """From the reference on, each clock by the pair that tells it best."""
     while True:
-        told = places.told
+        told = places.with_clocks
         open_ = [
             (clock.main.error + places.found[one if one in told else other].error, one, other, clock)
             for (one, other), clock in pairs.items()

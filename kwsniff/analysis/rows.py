@@ -90,14 +90,14 @@ class Rows:
         if self._pool:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def drain(self, analyzer: Analyzer) -> None:
+    def drain_large(self, analyzer: Analyzer) -> None:
         """Takes the larger tables once one of them fills a row group."""
         if large := large_tables(analyzer):
-            self.take(analyzer, large)
+            self.drain(analyzer, large)
 
-    def take(self, analyzer: Analyzer, tables: Iterable[str]) -> None:
+    def drain(self, analyzer: Analyzer, tables: Iterable[str]) -> None:
         """Takes tables off the analyzer, after what was taken before is settled."""
-        self.settle()
+        self.flush()
         keep_below(self._memory)
         # Tables without rows, too: the summary counts them.
         columns = {table: analyzer.take(table) for table in tables}
@@ -106,17 +106,17 @@ class Rows:
     def take_turn(self, parts: "Sequence[Taken]", names: Names, last: bool) -> None:
         """Takes what several analyzers gave of the same packets, those of each one behind the other. `names`:
         what was learned of topics by then. `last`: no more comes."""
-        self.settle()
+        self.flush()
         keep_below(self._memory)
         self._worker.submit(self._take_in_turn, parts, names, last)
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Waits until everything taken is where it belongs."""
-        self._worker.settle()
+        self._worker.wait()
 
     def finish(self) -> None:
         """Everything was taken: what is computed over all rows becomes rows, too."""
-        self.settle()
+        self.flush()
         self._timelines.finish()
         self._keep_timelines(at_least=0)
         for writing in self._writing.values():
@@ -125,7 +125,7 @@ class Rows:
             self._pool.shutdown()
             self._pool = None
 
-    def keep(self, table: str, batch: pa.RecordBatch) -> None:
+    def write_rows(self, table: str, batch: pa.RecordBatch) -> None:
         """Writes rows, or remembers them when nothing is written."""
         if table not in self.batches:
             return
@@ -139,10 +139,10 @@ class Rows:
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
         """Rows that are not the core's."""
-        self.settle()
+        self.flush()
         if batch.num_rows:
             self.summary.add(table, batch)
-            self.keep(table, batch)
+            self.write_rows(table, batch)
 
     def _write(self, writer: TableWriter, table: str, batch: pa.RecordBatch) -> None:
         """One batch of each table is written at a time."""
@@ -197,7 +197,7 @@ class Rows:
         self._take_batches(self._path.build_all(columns))
 
     def _take_batches(self, batches: dict[str, pa.RecordBatch]) -> None:
-        noted = self._path.note(batches)
+        noted = self._path.extract(batches)
         calls = batches.get("api_calls")
         for table, batch in batches.items():
             if table == "connections":
@@ -210,7 +210,7 @@ class Rows:
                 self._keep_timelines(at_least=_TIMELINE_ROWS)
 
     def _keep_timelines(self, at_least: int) -> None:
-        for table, batch in self._timelines.take(at_least):
+        for table, batch in self._timelines.drain(at_least):
             self._take_rows(table, batch, batch)
 
     def _take_rows(self, table: str, batch: pa.RecordBatch, calls: pa.RecordBatch | None) -> None:
@@ -221,7 +221,7 @@ class Rows:
         self.summary.add(table, rows, calls)
         if calls is batch:
             rows = public_rows(table, rows)
-        self.keep(table, self._twins.mark(rows) if self._twins and table == "connections" else rows)
+        self.write_rows(table, self._twins.mark(rows) if self._twins and table == "connections" else rows)
 
 
 def _start_pool() -> "ThreadPoolExecutor":

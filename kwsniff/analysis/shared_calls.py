@@ -1,4 +1,4 @@
-"""Calls that several places captured: what lies between these, and how far their clocks are ahead.
+"""Calls that several places captured: the delay between places, and the offset of their clocks.
 
 A connection of one place is the twin of that of another. Its calls are the same where their correlation ids
 are; an id that a connection has twice is left out. Between request and response, a call takes longer the
@@ -185,7 +185,7 @@ class SharedCalls:
         join_clocks(places, pairs)
         for number, first, last, num in self._rows(_SIDES):
             place = places.found[number]
-            if len(places.told) > 1 and place.is_told:
+            if len(places.with_clocks) > 1 and place.is_told:
                 place.side = "client" if 2 * first > num else "broker" if 2 * last > num else "between"
         return places
 

@@ -4,7 +4,7 @@ import os
 
 import pyarrow as pa
 
-from kwsniff.analysis.chosen_folder import chosen_folder
+from kwsniff.analysis.filtered_folder import chosen_folder
 from kwsniff.filter.expression import Filter
 from kwsniff.filter.parser import parse_filter
 from kwsniff.findings.sql import ask, find_question, open_console

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from kwsniff.analysis.known_calls import Place, Span, known_calls
+from kwsniff.analysis.call_lookup import Place, Span, known_calls
 from kwsniff.filter.expression import Filter, among
 from kwsniff.filter.filtered_calls import FilteredCalls
 from kwsniff.limits import Limits

@@ -1,4 +1,4 @@
-"""The tables of a run by name, whether they were just made or lie in a folder."""
+"""The tables of a run by name, new ones in memory and stored ones in a folder alike."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -144,7 +144,7 @@ class Summary:
     def note_ports(self, connections: pa.RecordBatch) -> None:
         """Which ports there are, also of connections that are not counted."""
         if self.ports.absent:
-            self.ports.note(ports_of(connections))
+            self.ports.add(ports_of(connections))
 
     def _add_calls(self, batch: pa.RecordBatch) -> None:
         groups = Groups(batch, ("api_key", "api_version", "api_name", "status", "reason"))

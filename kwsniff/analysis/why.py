@@ -1,4 +1,4 @@
-"""`kwsniff.why`: findings of captures or of a folder of tables, and what became of every call."""
+"""`kwsniff.why`: findings of captures or of a folder of tables, and how many calls they explain."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from kwsniff.analysis.analyze import Paths, analyze
-from kwsniff.analysis.chosen_folder import open_chosen, resolve_where
+from kwsniff.analysis.filtered_folder import open_chosen, resolve_where
 from kwsniff.filter.expression import Filter
 from kwsniff.filter.parser import parse_filter
 from kwsniff.findings.finding import Finding

@@ -28,7 +28,7 @@ class Worker:
         self._busy = True
         self._work.put(lambda: work(*arguments))
 
-    def settle(self) -> None:
+    def wait(self) -> None:
         """Waits for what was begun, if anything was."""
         if self._busy:
             self._busy = False

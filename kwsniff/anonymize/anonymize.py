@@ -90,7 +90,7 @@ def _write_messages(
             done.blank_messages += found is None
             if found is not None:
                 stream, begin = found
-                unread.note(stream, begin, begin + packet["length"], asks=not packet["direction"])
+                unread.add_written(stream, begin, begin + packet["length"], asks=not packet["direction"])
     unread.write((number, ends) for ends, number in streams.numbers.items())
     done.blank_messages += messages.blanked
     done.undecodable_batches = messages.records.undecodable

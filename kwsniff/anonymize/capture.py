@@ -154,7 +154,7 @@ class Streams:
         with_bytes = rows[self.rows["size"][rows] > 0]
         return int(self.positions[with_bytes[0]]) if len(with_bytes) else None
 
-    def gather(self, stream: int, position: int, size: int) -> bytes:
+    def read_bytes(self, stream: int, position: int, size: int) -> bytes:
         """The bytes of a stream from a position on, up to `size` and the first missing one."""
         out = bytearray()
         for row in self._rows_of(stream, position, size):
@@ -206,7 +206,7 @@ class Streams:
 
     def _is_at(self, stream: int, position: int, old: bytes) -> bool:
         """Whether a message is there, as far as it was captured in one piece."""
-        found = self.gather(stream, position, len(old))
+        found = self.read_bytes(stream, position, len(old))
         return len(found) >= min(len(old), _LEAST_FOUND) and old.startswith(found)
 
     def write_at(self, stream: int, position: int, old: bytes, new: bytes) -> None:

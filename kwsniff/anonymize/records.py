@@ -7,9 +7,9 @@ zeros instead of its records: decoders report it as damaged.
 import struct
 from typing import Final
 
-from kwsniff.anonymize.fitting import fit
 from kwsniff.anonymize.names import Detail, Names
-from kwsniff.codecs.compressed_part import CodecError, decompress
+from kwsniff.anonymize.padded_compression import fit
+from kwsniff.codecs.compressed_batch import CodecError, decompress
 from kwsniff.core.wire.engine import run
 from kwsniff.core.wire.records import RecordBatch, crc32, crc32c
 from kwsniff.layout.catalog import Catalog

@@ -1,4 +1,4 @@
-"""What streams carry beside messages: what is left of frames, TLS, and how other protocols begin.
+"""Bytes of streams outside decoded messages: rests of frames, TLS, the beginnings of other protocols.
 
     size | key, version, correlation id | ...      of a request that is not whole
     size | correlation id | ...                    of a response that no request explains
@@ -47,7 +47,7 @@ class Unread:
             beginning for protocol in load_protocols().values() for beginning in protocol.beginnings
         ]
 
-    def note(self, stream: int, begin: int, end: int, *, asks: bool) -> None:
+    def add_written(self, stream: int, begin: int, end: int, *, asks: bool) -> None:
         """A message that was written."""
         self._spans[stream].extend((begin, end))
         if asks:
@@ -74,12 +74,12 @@ class Unread:
 
     def _beginning(self, stream: int, start: int) -> int:
         """The first bytes of a stream; returns where Kafka's may begin."""
-        data = self._streams.gather(stream, start, _FIRST_BYTES)
+        data = self._streams.read_bytes(stream, start, _FIRST_BYTES)
         if tls.is_record(data):
             self._records(stream, start)
             return start
         if data.startswith(_PROXY_LINE):
-            line, found, _ = self._streams.gather(stream, start, _MOST_LINE).partition(b"\r\n")
+            line, found, _ = self._streams.read_bytes(stream, start, _MOST_LINE).partition(b"\r\n")
             if found:
                 other = b" ".join(self._proxy_word(word) for word in line.split(b" "))
                 self._streams.write_at(stream, start, line + found, other + found)
@@ -104,9 +104,9 @@ class Unread:
         return word if word in _PROXY_WORDS or word.isdigit() else self._names.name(word)
 
     def _proxy_header(self, stream: int, start: int) -> int:
-        head = self._streams.gather(stream, start, 16)
+        head = self._streams.read_bytes(stream, start, 16)
         size = int.from_bytes(head[14:16], "big")
-        data = self._streams.gather(stream, start, 16 + min(size, 36))
+        data = self._streams.read_bytes(stream, start, 16 + min(size, 36))
         new = bytearray(data[:16] + bytes(len(data) - 16))
         width = {1: 4, 2: 16}.get(head[13] >> 4, 0)
         if width and len(data) >= 16 + 2 * width + 4:
@@ -119,11 +119,11 @@ class Unread:
     def _records(self, stream: int, at: int) -> None:
         records = tls.Records(self._names)
         while True:
-            head = self._streams.gather(stream, at, tls.HEADER)
+            head = self._streams.read_bytes(stream, at, tls.HEADER)
             if not tls.is_record(head):
                 return
             size = tls.HEADER + int.from_bytes(head[3:5], "big")
-            data = self._streams.gather(stream, at, size)
+            data = self._streams.read_bytes(stream, at, size)
             self._streams.write_at(stream, at, data, records.replace(data))
             at += size
 
@@ -132,7 +132,7 @@ class Unread:
         length leads to another one, to a message or to the end: what looks like a length may be a name."""
         head, begin = b"", at
         for _ in range(_MOST_FRAMES):
-            data = self._streams.gather(stream, at, _REQUEST_HEAD)
+            data = self._streams.read_bytes(stream, at, _REQUEST_HEAD)
             size = int.from_bytes(data[:_PREFIX], "big")
             is_end = at in starts or len(data) < _PREFIX
             if not is_end and not 4 <= size <= self._most_frame:

@@ -5,9 +5,9 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from kwsniff.cli.chosen_calls import add_filters, chosen_filter, refuse_pipes
 from kwsniff.cli.help_text import group_of
 from kwsniff.cli.inputs import add_captures, refuse_tables
+from kwsniff.cli.options.filters import add_filters, chosen_filter, refuse_pipes
 from kwsniff.cli.options.keylogs import add_keylog_option
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option, parse_limits

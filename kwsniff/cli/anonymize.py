@@ -28,7 +28,7 @@ _EXAMPLES = """examples:
 
 Times, sizes, ports, versions, error codes, offsets and ids of producers and topics stay. Letters become
 letters, digits become digits; words of Kafka itself (consumer, __consumer_offsets) stay. Bytes that kwsniff
-does not understand become zeros, as do UDP and what TLS encrypts. Look at the result before you publish it.
+does not understand become zeros, as do UDP and what TLS encrypts. Check the result before you publish it.
 
 exit status: 0 done; 1 no packets in the time range, and no file is written; 2 error
 """

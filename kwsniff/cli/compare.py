@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """examples:
   kwsniff compare monday.pcap tuesday.pcap        differences on Tuesday, largest contribution first
   kwsniff compare good-tables/ bad.pcap           a folder of tables against a capture
-  kwsniff compare capture.pcap --at +30s          from 30 s on, against before
+  kwsniff compare capture.pcap --at +30s          after the first 30 s, against before
   kwsniff compare capture.pcap --at 22:06:53      the same with a time of day; or 2026-11-20T22:06:53
   kwsniff compare good.pcap bad.pcap --html diff.html   an HTML page with the calls, for any browser
   kwsniff compare capture.pcap --slowest          the slowest 5 % of calls against the rest
@@ -49,12 +49,16 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "compare",
         help="compare good and bad traffic",
         description="Compare calls by client, API, topic, partition, broker, version, acks, codec and "
-        "software: rates, errors, and parts of their time.",
+        "software: rates, errors, and latency by part.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument("inputs", nargs="+", metavar="INPUT", help=f"GOOD and BAD, or one: {HELP}")
     parser.add_argument(
-        "--at", metavar="TIME", help="one input: after a time, or +30s from its start, against before"
+        "inputs", nargs="+", metavar="INPUT", help=f"GOOD and BAD, or one for --at or --slowest: {HELP}"
+    )
+    parser.add_argument(
+        "--at",
+        metavar="TIME",
+        help="one input: its calls after TIME (or +30s from its start) against those before",
     )
     parser.add_argument(
         "--slowest", action="store_true", help="one input: the slowest 5 %% of calls against the rest"

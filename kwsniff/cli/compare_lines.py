@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from kwsniff.cli.grids import Grid, fit, shorten
 from kwsniff.cli.inputs import wrap
-from kwsniff.findings.effects import Effect, describe, group_effects
+from kwsniff.cli.text_tables import Grid, fit, shorten
+from kwsniff.findings.compare_effects import Effect, describe, group_effects
 from kwsniff.texts import clean, in_percent, plural
 
 if TYPE_CHECKING:

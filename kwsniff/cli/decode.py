@@ -17,10 +17,10 @@ from kwsniff.texts import json_text
 
 _EXAMPLE = """examples:
   kwsniff decode 00120000000000070003666f6f
-  kwsniff decode --response --api fetch --version 12 -  < message.hex
-  kwsniff decode --jsonl -  < messages.jsonl     one {"direction", "hex", "api_key", "api_version"} per line
-  kwsniff decode --jsonl --schema OffsetCommitValue -  < values.jsonl        one {"version", "hex"} per line
-  kwsniff decode --jsonl --records -  < sets.jsonl                           one {"hex"} per line
+  kwsniff decode --response --api fetch --version 12 - < message.hex
+  kwsniff decode --jsonl - < messages.jsonl      one {"direction", "hex", "api_key", "api_version"} per line
+  kwsniff decode --jsonl --schema OffsetCommitValue - < values.jsonl         one {"version", "hex"} per line
+  kwsniff decode --jsonl --records - < sets.jsonl                            one {"hex"} per line
 """
 
 
@@ -28,7 +28,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the verb to the command line."""
     parser = subparsers.add_parser(
         "decode",
-        help="message bytes to a tree or JSON",
+        help="decode message bytes to a tree or JSON",
         description="Decode messages (header and body, with or without the 4-byte size before them on the "
         "wire).",
         epilog=_EXAMPLE,

@@ -27,12 +27,12 @@ _EXAMPLE = """examples:
                                            that have them
   kwsniff explain broker_stalled           a finding, its settings, a timeline
   kwsniff explain UNKNOWN_MEMBER_ID        an error code: causes, related settings
-  kwsniff explain unanswered               a status; an anomaly, column, table or
-                                           limit alike
+  kwsniff explain unanswered               a status; also an anomaly, column,
+                                           table or limit
   kwsniff explain limit connections        one kind, where a name has several
   kwsniff explain OffsetCommitValue 4      a schema inside a record or a bytes field
   kwsniff explain release 3.9.2            the API versions of a release
-  kwsniff explain apis                     a list; so are errors, schemas, releases,
+  kwsniff explain apis                     a list; also errors, schemas, releases,
                                            findings, tables, columns, statuses,
                                            anomalies, limits
 """

@@ -86,7 +86,7 @@ def _finding(name: str) -> Iterator[Match]:
         f"finding {name}: {rule.severity}, {rule.confidence}, owner: {rule.blames}",
         *paragraph(rule.fill(rule.does)),
         *paragraph(rule.matters, "Why it matters: "),
-        *paragraph(rule.fill(rule.silent), "When it is silent: "),
+        *paragraph(rule.fill(rule.silent), "Exceptions: "),
         "  May be mistaken for:",
         *pairs(rule.mistaken_for.items()),
         "  Timeline:",

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from kwsniff.cli.chosen_calls import chosen_filter, refuse_pipes
+from kwsniff.cli.options.filters import chosen_filter, refuse_pipes
 from kwsniff.cli.options.keylogs import add_keylog_option
 from kwsniff.cli.options.limits import add_limit_option, parse_limits
 from kwsniff.cli.options.places import captures_of, parse_places
@@ -58,7 +58,7 @@ def open_inputs(
 ) -> Iterator[Opened]:
     """The tables of the inputs as a database. `every_view`: as open_folder takes it. Raises KwsniffError if
     nothing can be read."""
-    from kwsniff.analysis.chosen_folder import open_chosen, resolve_where
+    from kwsniff.analysis.filtered_folder import open_chosen, resolve_where
     from kwsniff.findings.views import READ, is_folder_of_tables
 
     where = chosen_filter(args)

@@ -66,7 +66,7 @@ class _Completion(argparse.Action):
     """Prints a shell's completion script."""
 
     def __call__(self, parser: argparse.ArgumentParser, _: object, values: object, __: object = None) -> None:
-        from kwsniff.cli.shells import completion
+        from kwsniff.cli.completion import completion
 
         print(completion(make_parser(), str(values)))
         parser.exit()
@@ -76,7 +76,7 @@ class _Manual(argparse.Action):
     """Prints the manual page."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from kwsniff.cli.shells import manual
+        from kwsniff.cli.completion import manual
         from kwsniff.cli.version import installed_version
 
         print(manual(installed_version()), end="")

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from kwsniff.cli.chosen_calls import add_filters, chosen_filter, refuse_pipes
 from kwsniff.cli.colors import line_printer
 from kwsniff.cli.inputs import add_captures, refuse_tables
+from kwsniff.cli.options.filters import add_filters, chosen_filter, refuse_pipes
 from kwsniff.cli.options.keylogs import add_keylog_option
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option, parse_limits
@@ -132,8 +132,8 @@ def run(args: argparse.Namespace) -> int:
         or say_there(reader.packets, reader.ports, missed=times.missed)
     )
     if there and not shown:
-        what = "no call matches" if filter_ else "no Kafka messages in the captures"
-        print_message(f"{what}; see kwsniff analyze")
+        what = "no call matches the filters" if filter_ else "no Kafka messages in the captures"
+        print_message(f"{what}; kwsniff analyze shows what the captures hold")
     return DONE if there and (shown or not (filter_ or times)) else NOTHING_FOUND
 
 

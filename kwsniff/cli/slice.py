@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from kwsniff.cli.chosen_calls import add_filters, chosen_filter
 from kwsniff.cli.inputs import add_captures, open_inputs, read_again, refuse_tables
 from kwsniff.cli.options.anonymizing import (
     add_anonymize_option,
@@ -15,6 +14,7 @@ from kwsniff.cli.options.anonymizing import (
     say_anonymized,
     write_map,
 )
+from kwsniff.cli.options.filters import add_filters, chosen_filter
 from kwsniff.cli.options.keylogs import add_keylog_option
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option, parse_limits

@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from kwsniff.cli.chosen_calls import add_where, chosen_filter
+from kwsniff.cli.options.filters import add_where, chosen_filter
 from kwsniff.cli.options.times import add_zone_option, zone_of
 from kwsniff.cli.outputs import add_force_option, refuse_loss, refuse_table
 from kwsniff.cli.standard_streams import print_message
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     """Exit status 0. Raises UsageError for invalid SQL."""
     query, where = _query(args), chosen_filter(args)
     form = _format(args)
-    from kwsniff.analysis.chosen_folder import chosen_folder
+    from kwsniff.analysis.filtered_folder import chosen_folder
     from kwsniff.findings.sql import ask, named_when_whole, open_console, read, write_parquet
 
     if args.output is not None:

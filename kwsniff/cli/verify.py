@@ -5,11 +5,11 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.cli.grids import Grid
 from kwsniff.cli.inputs import read_again, refuse_tables
 from kwsniff.cli.options.limits import add_limit_option, parse_limits
 from kwsniff.cli.options.ports import add_port_option, parse_ports
 from kwsniff.cli.standard_streams import say_broken, say_there, say_unread
+from kwsniff.cli.text_tables import Grid
 from kwsniff.errors import UsageError
 from kwsniff.sources.ports import AskedPorts
 from kwsniff.texts import add_version, clean, json_text, plural
@@ -33,8 +33,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "verify",
         help="compare kwsniff with tshark, call by call",
-        description="Read captures with tshark as well. Show where both agree, what only one of them sees, "
-        "and why.",
+        description="Read captures with kwsniff and with tshark. Show where both agree, what only one of "
+        "them sees, and why.",
         epilog=_EXAMPLES,
     )
     parser.add_argument(
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
             agreement = compare_with_tshark(name, ports=ports, limits=limits)
             agree = agree and agreement.agree
             packets += sum(each["packets"] for each in agreement.captures)
-            asked.note(set(ports).difference(agreement.absent_ports))
+            asked.add(set(ports).difference(agreement.absent_ports))
             say_broken([{**each, "capture": given.get(name, name)} for each in agreement.captures])
             if args.json:
                 facts.append({"capture": given.get(name, name), **agreement.as_dict()})

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from kwsniff.cli.chosen_calls import add_where
 from kwsniff.cli.colors import Styles, line_printer
 from kwsniff.cli.inputs import HELP, add_input_options, add_page_options, open_inputs, page_file, width
+from kwsniff.cli.options.filters import add_where
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.places import add_place_option, parse_places, with_placed
 from kwsniff.cli.options.times import zone_of

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.cli.failures import failure_grids, without_routine
-from kwsniff.cli.grids import Grid, fit, shorten
+from kwsniff.cli.error_tables import failure_grids, without_routine
 from kwsniff.cli.summary.delivery_times import PART_WORDS
+from kwsniff.cli.text_tables import Grid, fit, shorten
 from kwsniff.tables.servers import name_known
 from kwsniff.texts import clean, display_filter, in_bytes, in_time, plural
 from kwsniff.zones import UTC_ZONE, Zone
@@ -30,7 +30,7 @@ _SIZES = (
     (1, 2, False),
 )
 """Sizes of a finding, largest first: calls with their packets, rows of its sentence, command or not."""
-_MORE = "More: --all; everything: --json"
+_MORE = "--all shows more, --json everything."
 _REST = "Other findings:"
 
 Errors = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -176,7 +176,7 @@ def _folder(findings: Sequence["Finding"], captures: str | None) -> list[str]:
         return []
     return [
         "",
-        f"Commands above read tables from DIR. To write them: kwsniff why {clean(captures)} --keep DIR",
+        f"The commands above read tables from DIR. To write them: kwsniff why {clean(captures)} --keep DIR",
     ]
 
 
@@ -270,7 +270,7 @@ def _readers(rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
         names = ("topic", "reader", "fetch p50", "fetch p99", "commit p50", "commit p99", "mostly")
         order = ("topic", "reader", "fetch p99", "mostly", "commit p99", "fetch p50", "commit p50")
         yield ""
-        yield from _wrap("From Produce to readers and their commits:", width, "")
+        yield from _wrap("Delivery latency, from Produce to fetch and commit:", width, "")
         yield from fit(Grid("", names, cells, order), width).lines
 
 
@@ -283,8 +283,8 @@ def _headline(answer: Answer, width: int) -> Iterator[str]:
     ]
     long = "" if basis["seconds"] is None else f" in {basis['seconds']:.1f} s"
     scope = (
-        f"{plural(basis['calls'], 'call')} of {plural(basis['clients'], 'client')} "
-        f"with {plural(basis['brokers'], 'broker')}{name_known(basis['servers'])}{long}, "
+        f"{plural(basis['calls'], 'call')} from {plural(basis['clients'], 'client')} "
+        f"to {plural(basis['brokers'], 'broker')}{name_known(basis['servers'])}{long}, "
         f"{in_bytes(basis['payload_bytes'])}"
     )
     yield from _counts_line(answer, width, counts, scope)
@@ -349,17 +349,21 @@ def _paragraph(
         yield "    ... (full text: --all)"
     yield from _wrap(clean(finding.advice), width, "  Do: ")
     if finding.call_ids:
-        yield from _wrap("calls " + _some(finding.call_ids), width, "  Proof: ")
+        yield from _wrap(f"{_noun(finding.call_ids, 'call')} {_some(finding.call_ids)}", width, "  Proof: ")
         for number in finding.call_ids[:calls]:
             for said in answer.packets.get(number, ()):
                 yield f"    {number}: {clean(said)}"
     elif finding.frames:
-        yield from _wrap("packets " + _some(finding.frames), width, "  Proof: ")
+        yield from _wrap(f"{_noun(finding.frames, 'packet')} {_some(finding.frames)}", width, "  Proof: ")
         yield f"    {display_filter((each, each) for each in finding.frames[:MOST_CALLS])}"
     command = f"  See: {clean(finding.command)}"
     if see:
         long = rows is not None and _height([command], width) > rows
         yield "  See: a long command; --all shows it" if long else command
+
+
+def _noun(numbers: Sequence[int], word: str) -> str:
+    return word if len(numbers) == 1 else f"{word}s"
 
 
 def _some(numbers: Sequence[int] | Sequence[str], most: int = MOST_CALLS) -> str:

@@ -1,4 +1,4 @@
-"""``kwsniff wireshark``: what tables say of packets, as columns and filters of Wireshark and tshark."""
+"""``kwsniff wireshark``: calls and findings of packets as columns and filters of Wireshark and tshark."""
 
 import argparse
 from pathlib import Path
@@ -22,10 +22,10 @@ A packet has fields for columns and filters of each call whose bytes it carries.
 kwsniff.api, kwsniff.version, kwsniff.latency, its parts kwsniff.latency.request_transmission,
 kwsniff.latency.network, kwsniff.latency.queue_wait, kwsniff.latency.broker, kwsniff.latency.deliberate_wait
 and kwsniff.latency.response_transmission, and kwsniff.finding. Latencies are in seconds.
-A finding about a connection is at its first packet.
+A finding about a connection is shown at the connection's first packet.
 
-Wireshark's plugins cannot read parquet; an index takes some 210 bytes for a call. The plugin finds it by the
-first packet that it has, under any name of the capture. Index again after you write the tables again.
+Wireshark's plugins cannot read parquet; an index takes about 210 bytes per call. The plugin recognises a
+capture by its first packet, whatever its name. After you rewrite the tables, index them again.
 
 exit status: 0 done; 1 nothing to index or remove; 2 error
 """
@@ -38,15 +38,16 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "wireshark",
         help="show calls, latency and findings in Wireshark and tshark",
-        description="Show in Wireshark and tshark, 4.0 or later, what a folder of tables says of packets.",
+        description="Show calls, latency and findings of a folder of tables in Wireshark and tshark, 4.0 or "
+        "later.",
         epilog=_EXAMPLES,
     )
     parser.add_argument("folder", nargs="?", metavar="DIR", help="a folder of tables, to index its packets")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--install", action="store_true", help="install the plugin, or renew it")
+    which.add_argument("--install", action="store_true", help="install or update the plugin")
     which.add_argument("--remove", action="store_true", help="remove the plugin and all indexes")
     parser.add_argument(
-        "-o", "--output", metavar="FOLDER", help="write indexes there, not into your folder of Wireshark"
+        "-o", "--output", metavar="FOLDER", help="write the indexes there instead of your Wireshark folder"
     )
     parser.set_defaults(run=run)
 

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Generator
 from typing import Any, Protocol
 
-from kwsniff.codecs.compressed_part import LEAST_GIVEN, MOST_GIVEN
+from kwsniff.codecs.compressed_batch import LEAST_GIVEN, MOST_GIVEN
 
 PIECE = 1 << 20
 """Maximum size of a piece."""

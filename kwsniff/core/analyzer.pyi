@@ -19,12 +19,12 @@ class Secrets(Protocol):
         side: int,
         epoch: int,
     ) -> tuple[str, Callable[[bytes, Any, bytes], bytes], bytes, int] | None: ...
-    def take(self, text: bytes) -> None:
+    def add_keylog(self, text: bytes) -> None:
         """A key log that a capture contains."""
 
 class Choice(Protocol):
     """Which calls may be wanted, by what is known before bodies are read
-    (kwsniff.filter.early.EarlyChoice)."""
+    (kwsniff.filter.pushdown.PushedFilter)."""
 
     apis: Mapping[int, tuple[int, bytes]]
     """API key -> what its messages teach about other calls (Lesson in core/kafka/choices.pxd), and for each

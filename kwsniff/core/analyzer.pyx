@@ -342,7 +342,7 @@ cdef class Analyzer:
 
     cdef void learn(self, Span text) noexcept:
         try:
-            self.secrets.take((<const char*>text.at)[:text.num])
+            self.secrets.add_keylog((<const char*>text.at)[:text.num])
             self.context.opening.version = self.secrets.version
         except BaseException as error:      # feed() raises it
             self.failure = error

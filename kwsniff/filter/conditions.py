@@ -72,7 +72,7 @@ class NumberCondition:
             raise AssertionError("a relative time is compared before it is known what it counts from")
         return [value for value in self.values if isinstance(value, Fraction)]
 
-    def over(self, column: Any, calls: pa.RecordBatch, failed: Failed | None) -> Truth:
+    def match_rows(self, column: Any, calls: pa.RecordBatch, failed: Failed | None) -> Truth:
         """By the spans."""
         values = _flags(column) if pa.types.is_boolean(column.type) else whole_numbers(column, null=0)
         fits = np.zeros(len(column), np.bool_)
@@ -96,7 +96,7 @@ class TextCondition:
     column: str
     fits: Callable[[str], bool]
 
-    def over(self, column: Any, calls: pa.RecordBatch, failed: Failed | None) -> Truth:
+    def match_rows(self, column: Any, calls: pa.RecordBatch, failed: Failed | None) -> Truth:
         """By the dictionary of the texts."""
         if not pa.types.is_list(column.type):
             return _of_valid(self._fitting(column), valid_rows(column))
@@ -125,7 +125,7 @@ class ErrorCondition:
     column: str
     codes: frozenset[int]
 
-    def over(self, column: Any, calls: pa.RecordBatch, failed: Failed | None) -> Truth:
+    def match_rows(self, column: Any, calls: pa.RecordBatch, failed: Failed | None) -> Truth:
         """`column`: error_count, which says where it is not known."""
         if failed is None:
             return anything(len(column))
@@ -145,7 +145,7 @@ class NullCondition:
 
     column: str
 
-    def over(self, column: Any, calls: pa.RecordBatch, failed: Failed | None) -> Truth:
+    def match_rows(self, column: Any, calls: pa.RecordBatch, failed: Failed | None) -> Truth:
         """By the column's bitmap."""
         valid = valid_rows(column)
         if pa.types.is_dictionary(column.type):
@@ -160,12 +160,12 @@ class NullCondition:
 @dataclass(frozen=True)
 class PacketCondition:
     """Whether a call has one of these packets, or a connection with one of these numbers. The captures say
-    which calls do (kwsniff.filter.packets)."""
+    which calls do (kwsniff.filter.frame_numbers)."""
 
     column: str
     numbers: frozenset[int]
 
-    def over(self, column: Any, calls: pa.RecordBatch, failed: Failed | None) -> Truth:
+    def match_rows(self, column: Any, calls: pa.RecordBatch, failed: Failed | None) -> Truth:
         """Not before it is located."""
         raise AssertionError("packets are compared before they are located")
 

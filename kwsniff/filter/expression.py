@@ -176,7 +176,7 @@ def _truth(node: Node, calls: pa.RecordBatch, failed: Failed | None, unknown: Co
     if node.column in unknown:
         return anything(calls.num_rows)
     (column, *_) = _COLUMNS_OF.get(node.column, (node.column,))
-    return node.over(calls[column], calls, failed)
+    return node.match_rows(calls[column], calls, failed)
 
 
 def _possible(node: Node, facts: Mapping[str, Any]) -> tuple[bool, bool]:

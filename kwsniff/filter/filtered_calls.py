@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from kwsniff.core.declared import ENUMS
 from kwsniff.filter.conditions import TextCondition
-from kwsniff.filter.early import EarlyChoice, early_choice
 from kwsniff.filter.error_rows import ErrorRows
 from kwsniff.filter.expression import Filter
-from kwsniff.filter.packets import locate_packets
+from kwsniff.filter.frame_numbers import locate_packets
+from kwsniff.filter.pushdown import PushedFilter, push_down
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.files import CaptureFile
 from kwsniff.sources.times import ends_of
@@ -46,13 +46,13 @@ class FilteredCalls:
         self._waiting: list[tuple[pa.RecordBatch, ErrorRows | None]] = []
         self._num_waiting = 0
 
-    def begin(self, captures: Sequence[str], opened: CaptureFile) -> EarlyChoice | None:
+    def begin(self, captures: Sequence[str], opened: CaptureFile) -> PushedFilter | None:
         """Resolves times and packets of the filter. Raises UsageError for a time that counts from a packet
         that is not known."""
         self._filter = resolve_over(self._filter, captures, opened)
-        return early_choice(self._filter, self._catalog)
+        return push_down(self._filter, self._catalog)
 
-    def over(self, tables: Mapping[str, Sequence[Any]]) -> Ended:
+    def select(self, tables: Mapping[str, Sequence[Any]]) -> Ended:
         """Rows that `Analyzer.take` returned."""
         by_name = dict(zip(COLUMNS, tables["api_calls"], strict=True))
         if not num_rows(by_name["call_id"]):
@@ -79,7 +79,7 @@ class FilteredCalls:
             frozenset(ids[waiting].tolist()),
         )
 
-    def settle(self, names: Mapping[str, str]) -> frozenset[int]:
+    def select_late(self, names: Mapping[str, str]) -> frozenset[int]:
         """Which of the calls that waited are chosen, now that all names of topic ids are known."""
         named = self._filter.with_topics(names)
         found: set[int] = set()
@@ -93,7 +93,7 @@ class FilteredCalls:
         none = np.zeros(batch.num_rows, np.bool_)
         if "topics" not in self._filter.columns or self._num_waiting > MOST_WAITING:
             return none
-        shown = _SHOWN.over(batch["topics"], batch, None).true
+        shown = _SHOWN.match_rows(batch["topics"], batch, None).true
         if not shown.any():
             return none
         waiting: Bits = shown & self._filter.possible_rows(batch, errors, {"topics"})

@@ -1,4 +1,4 @@
-"""What a client has set of the settings that the advice of a finding names: value, and the library's default.
+"""A client's values of the settings that a finding's advice names, with the library's defaults.
 
 The table `clients` has them. A value that differs between connections or addresses is left out.
 """

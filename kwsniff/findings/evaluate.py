@@ -12,8 +12,9 @@ import pyarrow as pa
 from kwsniff.findings.client_settings import name_settings, read_settings
 from kwsniff.findings.command import write_command
 from kwsniff.findings.database import lacks_memory
+from kwsniff.findings.explained_by import count_causes, explain_consequences
 from kwsniff.findings.finding import Finding
-from kwsniff.findings.finding_calls import begin, count_harmed, explain, queries_for
+from kwsniff.findings.finding_calls import count_harmed, create_tables, explain, queries_for
 from kwsniff.findings.harm import is_harmed, keep_harm
 from kwsniff.findings.rule import LAST, MOST_PROOFS, SEVERITIES, Rule, load_rules
 from kwsniff.findings.views import add_views, keep_small
@@ -54,7 +55,7 @@ def evaluate(
     rows: list[tuple[Rule, Mapping[str, Any]]] = []
     unasked = []
     harmed: Mapping[int, int] = {}
-    begin(database)
+    create_tables(database)
     try:
         keep_small(database, [rule.query for rule in chosen])
     except Exception as error:
@@ -115,10 +116,7 @@ def conclude(
     findings = _findings(rows, total, capture=capture, tables=tables)
     for finding in findings:
         finding.harmed = (harmed or {}).get(finding.number, 0)
-    _explain(findings, {rule.name: rule for rule, _ in rows})
-    for finding in findings:
-        _rank_below_cause(finding)
-        _pass_harm_on(finding)
+    explain_consequences(findings, {rule.name: rule for rule, _ in rows})
     findings.sort(key=_weight)
     for number, finding in enumerate(findings, 1):
         finding.finding_id = number
@@ -235,57 +233,11 @@ def _words(template: str, said: Mapping[str, Any]) -> str:
     return " ".join(_COUNTED.sub(agree, template).format_map(said).split())
 
 
-def _explain(findings: Sequence[Finding], rules: Mapping[str, Rule]) -> None:
-    """Sets the cause of each consequence: the first of its rule's list that concerns the same party.
-
-    A finding of severity info is never a cause.
-    """
-    for finding in findings:
-        for cause in rules[finding.finding].explained_by:
-            found = [each for each in findings if each.finding == cause and _is_related(each, finding)]
-            if found:
-                finding.explained_by = cause
-                finding.cause = min(found, key=lambda each: SEVERITIES.index(each.severity))
-                break
-
-
-def _rank_below_cause(finding: Finding) -> str:
-    """Lowers a consequence to the severity of its cause, so that it never comes first. Returns it."""
-    if finding.cause is not None:
-        worst = _rank_below_cause(finding.cause)
-        finding.severity = max(finding.severity, worst, key=SEVERITIES.index)
-    return finding.severity
-
-
-def _pass_harm_on(finding: Finding) -> None:
-    """A cause weighs at least as much as what follows from it. Both may list the same calls."""
-    cause = finding.cause
-    while cause is not None:
-        cause.harmed = max(cause.harmed, finding.harmed)
-        cause = cause.cause
-
-
-def _is_related(cause: Finding, consequence: Finding) -> bool:
-    if cause.severity == "info":
-        return False
-    shared = cause.parties.keys() & consequence.parties.keys()
-    if shared and not any(cause.parties[name] == consequence.parties[name] for name in shared):
-        return False
-    if cause.first_time and consequence.last_time and cause.first_time > consequence.last_time:
-        return False
-    return cause is not consequence
-
-
-def _causes_behind(finding: Finding) -> int:
-    """How many causes it follows from, one behind the other."""
-    return 0 if finding.cause is None else 1 + _causes_behind(finding.cause)
-
-
 def _weight(finding: Finding) -> tuple[Any, ...]:
     # Severity leads: a group that stalls may be few calls, and waste may be thousands.
     return (
         SEVERITIES.index(finding.severity),
-        _causes_behind(finding),
+        count_causes(finding),
         # Limits of the capture harm no call: they come after what does.
         finding.blames == "capture",
         -finding.harmed,

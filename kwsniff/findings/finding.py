@@ -1,4 +1,4 @@
-"""What a finding is."""
+"""The data class of a finding."""
 
 from array import array
 from collections.abc import Mapping

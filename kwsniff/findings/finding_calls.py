@@ -85,7 +85,7 @@ def queries_for(rules: Iterable[Rule]) -> list[str]:
     return [_ALL, *(rule.all_calls for rule in rules if rule.all_calls)]
 
 
-def begin(database: "duckdb.DuckDBPyConnection") -> None:
+def create_tables(database: "duckdb.DuckDBPyConnection") -> None:
     """Makes the tables, without rows."""
     database.execute(_BEGIN)
 

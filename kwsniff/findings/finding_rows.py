@@ -19,7 +19,7 @@ from kwsniff.findings.client_settings import TABLE as CLIENTS
 from kwsniff.findings.database import lacks_memory
 from kwsniff.findings.evaluate import TOTAL, columns_of, conclude, evaluate, not_asked
 from kwsniff.findings.finding import Finding
-from kwsniff.findings.finding_calls import TABLE, begin, list_calls, queries_for
+from kwsniff.findings.finding_calls import TABLE, create_tables, list_calls, queries_for
 from kwsniff.findings.harm import FoundHarm, note_signs
 from kwsniff.findings.prefilter.figures import Figures, figures_of
 from kwsniff.findings.prefilter.sqlite_rules import ask_sums, suffice
@@ -93,7 +93,7 @@ def find(
             if findings is None:
                 findings = evaluate(database, rules=rules, total=total)
             else:
-                begin(database)
+                create_tables(database)
                 name_settings(findings, read_settings(database, findings))
             if keep is not None:
                 _list(database, findings, keep)

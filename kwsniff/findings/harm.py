@@ -1,4 +1,4 @@
-"""What calls and connections suffered (shared_views/harm.sql), kept for the queries that ask for it.
+"""The harm of calls and connections (shared_views/harm.sql), kept for later queries.
 
 Planning those views takes longer than a small capture has calls: one that cannot have rows is replaced.
 """

@@ -1,4 +1,4 @@
-"""What protocols define, as views that rules join: versions by release, causes of error codes, ports.
+"""Reference data as views that rules join: versions by release, causes of error codes, ports.
 
 The purposes of APIs are macros beside them."""
 

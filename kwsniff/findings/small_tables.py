@@ -1,4 +1,4 @@
-"""Whether tables are so small that the database keeps their rows.
+"""Small tables, whose rows the database keeps in memory.
 
 Planning a rule over views of parquet files takes longer than asking it of a small capture: each view that a
 rule names is several views of several files. Over rows that the database has, planning takes a third.

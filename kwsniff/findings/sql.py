@@ -197,7 +197,7 @@ def _interruptible(database: "duckdb.DuckDBPyConnection", step: Callable[[], Ans
     failed: list[BaseException] = []
     done = threading.Event()  # Thread.join takes a thread for ended once a signal has come
 
-    def take() -> None:
+    def fetch() -> None:
         try:
             given.append(step())
         except BaseException as error:
@@ -205,7 +205,7 @@ def _interruptible(database: "duckdb.DuckDBPyConnection", step: Callable[[], Ans
         finally:
             done.set()
 
-    thread = threading.Thread(target=take, name="kwsniff-query", daemon=True)
+    thread = threading.Thread(target=fetch, name="kwsniff-query", daemon=True)
     try:
         thread.start()  # it waits until the thread runs: Ctrl-C may come here too
         done.wait()

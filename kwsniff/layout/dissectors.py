@@ -1,4 +1,4 @@
-"""Where the dissectors' texts are."""
+"""The folder of the dissectors' texts."""
 
 from importlib import import_module
 from pathlib import Path

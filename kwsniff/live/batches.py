@@ -12,7 +12,7 @@ Batches = Mapping[str, pa.RecordBatch]
 """Table name -> new rows, in the coded schema; tables without new rows are left out."""
 
 
-def gather(parts: dict[str, list[pa.RecordBatch]], rows: Batches) -> None:
+def append_batches(parts: dict[str, list[pa.RecordBatch]], rows: Batches) -> None:
     """Appends rows to those of their tables."""
     for table, batch in rows.items():
         parts.setdefault(table, []).append(batch)
@@ -22,7 +22,7 @@ def concat_batches(many: Iterable[Batches]) -> Batches:
     """All rows as one set."""
     parts: dict[str, list[pa.RecordBatch]] = {}
     for rows in many:
-        gather(parts, rows)
+        append_batches(parts, rows)
     return {table: one_batch(batches) for table, batches in parts.items()}
 
 

@@ -23,7 +23,7 @@ class LateSecrets:
         self.may_come = secrets.may_come
         """Whether there are key logs that grow."""
 
-    def look(self, *, last: bool = False) -> None:
+    def decrypt_waiting(self, *, last: bool = False) -> None:
         """Decrypts packets that wait for new secrets. `last`: the key logs are complete, so an unfinished
         line counts."""
         now = time.monotonic_ns()

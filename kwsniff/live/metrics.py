@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from kwsniff.live.batches import Batches
 from kwsniff.live.calls import Times, endpoint, times_of, topics_of, with_labels
+from kwsniff.live.findings import CurrentFinding
 from kwsniff.live.overdue_responses import OverdueResponses
+from kwsniff.live.prometheus import Series
 from kwsniff.live.rebalances import UnderWay
-from kwsniff.live.series import Series
 from kwsniff.live.session import Progress
-from kwsniff.live.watch import CurrentFinding
 from kwsniff.tables.arrays import Numbers, numbers, valid_rows, whole_numbers
 from kwsniff.tables.grouping import Groups
 

@@ -50,7 +50,7 @@ class Drops:
         self._total = 0
         self._known: deque[tuple[int, int]] = deque()
 
-    def note(self, total: int | None, now: int) -> None:
+    def set_count(self, total: int | None, now: int) -> None:
         """Sets the number of drops up to `now` (nanoseconds since the epoch); None if unknown."""
         if total is None or total <= self._total:
             return

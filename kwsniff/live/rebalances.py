@@ -90,7 +90,7 @@ class Rebalancing:
                 self._add_row({name: _plain(value) for name, value in row.items()})
             self.count += max(rows.num_rows - MOST_SHOWN, 0)
 
-    def look(self, overdue: OverdueResponses) -> None:
+    def add_waiting(self, overdue: OverdueResponses) -> None:
         """Updates the rebalances in progress from the calls that wait now."""
         groups: dict[str, list[Wait]] = {}
         for wait in overdue.joins:

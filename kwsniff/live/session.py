@@ -21,7 +21,7 @@ from kwsniff.analysis.summary import Summary
 from kwsniff.analyzers import core_tables, start_analyzer
 from kwsniff.errors import CaptureError, OutputError
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.live.batches import Batches, concat_batches, gather, one_batch
+from kwsniff.live.batches import Batches, append_batches, concat_batches, one_batch
 from kwsniff.live.late_secrets import LateSecrets, has_bytes
 from kwsniff.live.overdue_responses import (
     MOST_OWED,
@@ -143,11 +143,11 @@ class Session:
         """Why the capture ended by itself: the interface vanished, the tool failed. Known after `finish`."""
         return self._ending
 
-    def take(self) -> Batches:
+    def drain(self) -> Batches:
         """The rows since the last call. Re-raises an exception of the thread."""
         return self._take()[0]
 
-    def take_with_snapshot(self) -> tuple[Batches, Snapshot | None]:
+    def drain_with_snapshot(self) -> tuple[Batches, Snapshot | None]:
         """The same, and a snapshot of unfinished calls and connections. Before `finish` only. None before
         the first packet."""
         batches, state = self._take(save=True)
@@ -218,12 +218,12 @@ class Session:
         with self._turn:
             now = self._read_watermark()
             if not self._finished:
-                self._late.look()  # even without further packets
+                self._late.decrypt_waiting()  # even without further packets
             waiting, oldest = (0, None) if self._finished else self._analyzer.waiting()
             packets = self._packets = self._packets if self._finished else self._analyzer.packets
         if not self._ended.is_set():
             self.source.ask()
-            self._drops.note(self.source.dropped, time.time_ns())
+            self._drops.set_count(self.source.dropped, time.time_ns())
         captured = self.source.captured if self._finished else None
         lost = None if captured is None else captured - packets
         return Progress(
@@ -248,19 +248,19 @@ class Session:
         if not self.ended_by_itself:
             self.stop()
         while not self._ended.wait(_GLANCE_S):
-            gather(parts, self.take())  # the thread waits for this if many rows wait
+            append_batches(parts, self.drain())  # the thread waits for this if many rows wait
         self.source.close()
         if self.ended_by_itself:
             self._ending = self._why_ended()
         if self._ring:
             self._ring.close()
-        gather(parts, self.take())
+        append_batches(parts, self.drain())
         if not self._finished:
             self.find_watermark()
             self._first_time = self.begun
             self._finished = True
             for rows in self._last_rows():
-                gather(parts, rows)
+                append_batches(parts, rows)
         return {table: one_batch(batches) for table, batches in parts.items() if table in self.tables}
 
     def _why_ended(self) -> str | None:
@@ -294,7 +294,7 @@ class Session:
                     self._analyzer.feed(buffer[:size])
                     self._bytes += size
                     self._heard_ns = time.monotonic_ns()
-                    self._late.look()
+                    self._late.decrypt_waiting()
                     unfinished = self._analyzer.unfinished
                 self._keep(buffer[:size], unfinished)
                 if self._closed or self._analyzer.stopped:
@@ -312,7 +312,7 @@ class Session:
         while self._late.may_come and not has_bytes(self.source.fileno()):
             with self._turn:
                 self._wait_for_room()
-                self._late.look()
+                self._late.decrypt_waiting()
             if self._closed:
                 return False
         return True
@@ -356,11 +356,11 @@ class Session:
         except CaptureError as error:
             raise CaptureError(f"the output of {self.source.tool} is not a capture: {error}") from error
         self.source.add_facts(facts)
-        self._late.look(last=True)
+        self._late.decrypt_waiting(last=True)
         self._analyzer.finish()
         while self._overflow:
             yield self._batches(self._overflow.pop(0))
-        yield self.take()
+        yield self.drain()
         self._timelines.finish()
         yield concat_batches(self._timeline_rows())
         self.summary.late_topics = self._analyzer.late_topics()
@@ -369,7 +369,7 @@ class Session:
     def _batches(self, columns: Columns) -> Batches:
         batches = self._path.build_all(columns)
         calls, now = batches.get("api_calls"), batches.get(HELD)
-        noted = self._path.note(batches)
+        noted = self._path.extract(batches)
         for table, batch in batches.items():
             self.summary.add(table, batch, calls)
             if self._path.follows:
@@ -391,6 +391,6 @@ class Session:
         return captures_batch([row])
 
     def _timeline_rows(self) -> Iterator[Batches]:
-        for table, rows in self._timelines.take(1):
+        for table, rows in self._timelines.drain(1):
             self.summary.add(table, rows, rows)
             yield {table: public_rows(table, rows)}

@@ -37,7 +37,7 @@ def make_batches(
     batches = path.build_all(take_rows(analyzer, delivered))
     timelines = Timelines(catalog)
     timelines.resume(snapshot.timelines)
-    if noted := path.note(batches):
+    if noted := path.extract(batches):
         timelines.add(noted)
     for table, batch in batches.items():
         timelines.add_rows(table, batch)
@@ -47,5 +47,5 @@ def make_batches(
     if row["last_time"] is not None:  # no packets since: waiting calls have waited longer
         row["last_time"] += snapshot.silent_ns
     account(row, analyzer.accounting(0))
-    settled = [{table: public_rows(table, rows)} for table, rows in timelines.take(1)]
+    settled = [{table: public_rows(table, rows)} for table, rows in timelines.drain(1)]
     return concat_batches([batches, *settled, {"captures": captures_batch([row])}])

@@ -7,13 +7,13 @@ from typing import Self
 
 import pyarrow as pa
 
-from kwsniff.analysis.chosen_tables import chosen_tables
 from kwsniff.analysis.result import Analysis
+from kwsniff.analysis.table_selection import chosen_tables
 from kwsniff.errors import UsageError
 from kwsniff.filter.expression import Filter
 from kwsniff.filter.parser import parse_filter
 from kwsniff.live.batches import Batches
-from kwsniff.live.chosen_rows import ChosenRows, check_filter, with_needed
+from kwsniff.live.filtered_rows import FilteredRows, check_filter, with_needed
 from kwsniff.live.session import Progress, Session
 from kwsniff.sources.live import BUFFER_MB, SNAPLEN, kernel_filter, open_live
 from kwsniff.sources.ports import check_ports
@@ -43,7 +43,7 @@ class Sniffer:
         tables: Sequence[str] = (),
     ) -> None:
         self._tables = session.tables if where is None else tuple(tables)
-        self._only = ChosenRows(where, lambda: session.first_time) if where else None
+        self._only = FilteredRows(where, lambda: session.first_time) if where else None
         self._session = session
         self._interval = interval
         self._until = None if duration is None else time.monotonic() + duration
@@ -94,7 +94,7 @@ class Sniffer:
         self._used = True
         try:
             while not self._is_over():
-                if batches := self._choose(self._session.take()):
+                if batches := self._choose(self._session.drain()):
                     yield batches
             if batches := self._choose(self._session.finish()):
                 yield batches
@@ -139,15 +139,13 @@ def sniff(
 ) -> Sniffer:
     """Captures Kafka on a live interface until stopped.
 
-    `ports`: broker ports, or one; the kernel then filters out all other packets. Without it Kafka is
-    recognised on any port. `tunnels`: also all packets of VXLAN, Geneve, GRE, ERSPAN, GTP-U and IP in IP.
-    `bpf`: a libpcap filter. `duration`: seconds. `stop_after`: ends after this number of calls; calls that
-    arrive with the last one are included. `interval`: seconds between two steps of an iteration. `tables`:
-    names of the tables to make, or one; all by default. `limits`: name -> value, see kwsniff.limits.
-    `tool`: dumpcap, tcpdump or scapy. `buffer_mb`: size of the kernel's packet buffer. `layouts`: a folder
-    of a vendor's layouts. `tls_keylog`: key logs, which may still grow. `where`: a filter
-    (docs/filters.md); other calls are left out, and tables of many calls together.
-    Raises CaptureError (no such interface, not permitted, bad filter, no tool), UsageError.
+    `ports`: broker ports, or one; the kernel drops all other packets. By default kwsniff recognises Kafka on
+    any port. `tunnels`: also all packets of VXLAN, Geneve, GRE, ERSPAN, GTP-U and IP in IP. `bpf`: a libpcap
+    filter. `duration`: seconds. `stop_after`: ends after this number of calls, and those that arrive with
+    the last one. `interval`: seconds between steps of an iteration. `tables`: the tables to make (default:
+    all). `limits`: name -> value, see kwsniff.limits. `tool`: dumpcap, tcpdump or scapy. `buffer_mb`: the
+    kernel's packet buffer. `layouts`: a vendor's layouts. `tls_keylog`: key logs, which may still grow.
+    `where`: a filter (docs/filters.md); leaves out tables of many calls. Raises CaptureError, UsageError.
 
         with kwsniff.sniff("eth0", ports=[9092]) as live:
             for tables in live:
@@ -159,8 +157,8 @@ def sniff(
     known, chosen = check_ports(ports), _check(interval, tables, some_calls=only is not None)
     bpf = kernel_filter(known, bpf, tunnels=tunnels)
     source = open_live(interface, expression=bpf, tool=tool, snaplen=snaplen, buffer_mb=buffer_mb)
-    needed = with_needed(chosen, only)
     try:
+        needed = with_needed(chosen, only)
         session = Session(
             source, ports=known, limits=limits, tables=needed, layouts=layouts, tls_keylog=tls_keylog
         )

@@ -19,9 +19,9 @@ import pyarrow as pa
 from kwsniff.analysis.rollups.errors import Failures
 from kwsniff.live.batches import Batches
 from kwsniff.live.calls import NO_NAME, Times, endpoint, times_of, topics_of, with_labels
+from kwsniff.live.findings import CurrentFinding
 from kwsniff.live.overdue_responses import OverdueResponses
 from kwsniff.live.rebalances import UnderWay
-from kwsniff.live.watch import CurrentFinding
 from kwsniff.tables.arrays import Bits, Numbers, whole_numbers
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.rows import pick

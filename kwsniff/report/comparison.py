@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
 from kwsniff.findings.compare import Difference
-from kwsniff.findings.effects import describe
+from kwsniff.findings.compare_effects import describe
 from kwsniff.report.page import write_page
 from kwsniff.report.proof import Commands, find_commands, list_calls, read_calls
 from kwsniff.report.section import Cell, Item, Section, Table, number, text

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.evaluate import fetch
 from kwsniff.findings.finding import Finding
-from kwsniff.report.figures import TROUBLE, add_hover, timed_figure
+from kwsniff.report.chart_style import TROUBLE, add_hover, timed_figure
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import Span
 from kwsniff.texts import clean, in_time

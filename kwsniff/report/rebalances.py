@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.evaluate import fetch
 from kwsniff.report.chart_labels import label, labels
-from kwsniff.report.figures import COLOURS, add_hover, timed_figure
+from kwsniff.report.chart_style import COLOURS, add_hover, timed_figure
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import Span
 from kwsniff.tables.enums import DERIVED_ENUMS

@@ -81,13 +81,13 @@ def _summary(basis: Mapping[str, Any], findings: Sequence[Finding], zone: Zone) 
         none = "he capture has no Kafka calls."
         verdict = f"{' and '.join(told)}; t{none}" if told else f"T{none}"
     seconds = "" if basis["seconds"] is None else f" in {basis['seconds']:,.1f} s"
-    stands = (
-        f"{plural(basis['calls'], 'call')} of {plural(basis['clients'], 'client')} "
-        f"with {plural(basis['brokers'], 'broker')}{name_known(basis['servers'])}{seconds}, "
+    scope = (
+        f"{plural(basis['calls'], 'call')} from {plural(basis['clients'], 'client')} "
+        f"to {plural(basis['brokers'], 'broker')}{name_known(basis['servers'])}{seconds}, "
         f"{basis['payload_bytes']:,} bytes of payload."
     )
     captures = [clean(each) for each in basis["captures"] or ()]
     named = ", ".join(captures[:_MOST_CAPTURES])
     more = f" and {len(captures) - _MOST_CAPTURES} more" if len(captures) > _MOST_CAPTURES else ""
     began = "" if basis["first_time"] is None else f", from {zone.moment(basis['first_time'])}"
-    return [verdict, stands, f"{named}{more}{began}"]
+    return [verdict, scope, f"{named}{more}{began}"]

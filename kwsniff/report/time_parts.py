@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.evaluate import fetch
-from kwsniff.report.figures import COLOURS, add_hover, timed_figure
+from kwsniff.report.chart_style import COLOURS, add_hover, timed_figure
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import SLOTS, Span
 from kwsniff.texts import in_percent, in_time

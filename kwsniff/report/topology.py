@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.evaluate import fetch
 from kwsniff.report.chart_labels import labels
-from kwsniff.report.figures import COLOURS, TROUBLE, settle
+from kwsniff.report.chart_style import COLOURS, TROUBLE, style_figure
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.texts import clean, in_percent, in_time, plural
 
@@ -94,7 +94,7 @@ def _map(rows: Sequence[Mapping[str, Any]]) -> Any:
     rights = list(dict.fromkeys(row["broker"] for row in rows))
     tall = max(len(lefts), len(rights))
     left, right = _heights(lefts, tall), _heights(rights, tall)
-    plot = settle(
+    plot = style_figure(
         figure(
             height=70 + 26 * tall,
             sizing_mode="stretch_width",
@@ -122,7 +122,7 @@ def _map(rows: Sequence[Mapping[str, Any]]) -> Any:
 def _draw_edges(
     plot: Any, rows: Sequence[Mapping[str, Any]], left: Mapping[str, float], right: Mapping[str, float]
 ) -> None:
-    from kwsniff.report.figures import add_hover
+    from kwsniff.report.chart_style import add_hover
 
     drawn = plot.segment(
         "x0",

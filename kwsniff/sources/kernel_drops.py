@@ -1,4 +1,4 @@
-"""Kernel drops of a tool that reports them only at its end, read from its packet sockets.
+"""Packets dropped by the kernel, read from the packet sockets of a tool that reports them only at its end.
 
 pidfd_getfd(2) returns a descriptor of another process to processes that may trace it, such as root's. Reading
 the kernel's counter resets it, so the tool does not see drops counted here; the sum of both is the total.

@@ -92,7 +92,7 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._known)
 
-    def take(self, text: bytes) -> int:
+    def add_lines(self, text: bytes) -> int:
         """Takes complete lines; returns the number of lines with new secrets."""
         found = 0
         for match in _LINE.finditer(text):
@@ -153,9 +153,9 @@ class GrowingLog:
                     self._at += len(data)
                     lines, _, self._rest = (self._rest + data).rpartition(b"\n")
                     self._rest = self._rest[-_LONGEST_LINE:]
-                    found += sessions.take(lines)
+                    found += sessions.add_lines(lines)
         except OSError:
             return found  # missing for now, for example during rotation
         if last:
-            found += sessions.take(self._rest)
+            found += sessions.add_lines(self._rest)
         return found

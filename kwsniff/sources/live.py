@@ -1,7 +1,7 @@
 """Live interfaces: packets of dumpcap, tcpdump or scapy as the bytes of one endless capture.
 
 The tool applies the filter in the kernel and writes pcap or pcapng into a pipe, which reads like a file. Its
-standard error becomes one line (see kwsniff/sources/recorders.py).
+standard error becomes one line (see kwsniff/sources/capture_tools.py).
 """
 
 import re
@@ -81,7 +81,7 @@ def _open_first(
     tools: Sequence[str], interfaces: Sequence[str], expression: str, snaplen: int, buffer_mb: int
 ) -> LiveSource | None:
     """The first tool that reports its drops, else the first permitted one; None if none is installed."""
-    from kwsniff.sources.recorders import NotPermitted, Recorder
+    from kwsniff.sources.capture_tools import NotPermitted, Recorder
 
     refused: CaptureError | None = None
     first: Recorder | None = None
@@ -116,7 +116,7 @@ def _check_interface(interface: str) -> None:
 
 def _open_scapy(interface: str, expression: str, snaplen: int, buffer_mb: int, *, asked: bool) -> LiveSource:
     try:
-        from kwsniff.sources.sniffer import Sniffer
+        from kwsniff.sources.scapy_source import Sniffer
     except ImportError as error:
         missing = "scapy is not" if asked else "neither dumpcap nor tcpdump nor scapy is"
         raise CaptureError(

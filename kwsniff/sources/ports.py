@@ -19,7 +19,7 @@ class AskedPorts:
         self.asked = tuple(ports)
         self.absent = set(self.asked)
 
-    def note(self, ports: Iterable[int]) -> None:
+    def add(self, ports: Iterable[int]) -> None:
         """Takes the ports of both sides of connections."""
         self.absent.difference_update(ports)
 

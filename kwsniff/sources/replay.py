@@ -114,7 +114,7 @@ class Replay(LiveSource):
 
     def add_facts(self, facts: Mapping[str, Any]) -> None:
         """See LiveSource."""
-        self.times.take(facts)
+        self.times.add_facts(facts)
 
     def fileno(self) -> int:
         """See LiveSource."""

@@ -157,7 +157,7 @@ class TimeRange:
         if self.since is not None and self.until is not None and self.since >= self.until:
             raise self._explain_order()
 
-    def take(self, facts: Mapping[str, Any]) -> None:
+    def add_facts(self, facts: Mapping[str, Any]) -> None:
         """Takes the facts from closing a capture."""
         self._packets += facts["packets"] - facts["packets_other_time"]
         for name in ("other_first_time", "other_last_time"):

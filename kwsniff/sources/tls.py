@@ -88,9 +88,9 @@ class Secrets:
         self.version += found > 0
         return found > 0
 
-    def take(self, text: bytes) -> None:
+    def add_keylog(self, text: bytes) -> None:
         """Takes a key log from a capture."""
-        if self.sessions.take(text + b"\n"):
+        if self.sessions.add_lines(text + b"\n"):
             self.version += 1
             self._told.no_library = not has_library()
 

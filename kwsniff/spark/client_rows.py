@@ -1,4 +1,4 @@
-"""Rows of written parts for the tables of clients and servers, which are made on the driver."""
+"""Makes the tables of clients and servers on the driver, from written parts."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Small files of a stream become larger ones, and days that are old go, by rule.
+"""Merges small files of a stream, and deletes days beyond the retention.
 
 Nothing is changed here: what is made waits beside the output, and the record of a batch says what goes where,
 so that a kill anywhere leaves the old files or the new ones.

@@ -215,7 +215,7 @@ class Rows:
 
     def _take(self, tables: Iterable[str]) -> None:
         batches = self._path.build_all(take_rows(self.analyzer, tables))
-        if noted := self._path.note(batches):
+        if noted := self._path.extract(batches):
             self.notes.add(batches["api_calls"], noted)
         for table, batch in batches.items():
             self._keep(table, batch)

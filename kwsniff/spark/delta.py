@@ -1,16 +1,23 @@
 """Delta Lake's log beside the parquet files of each table, so that engines read the folder as a Delta table.
 
 The files stay as they are: the log (`_delta_log/`) lists them with their sizes, statistics and dates.
+`--delta` converts the folders of a run; `--format delta` appends a version to the log for each run.
 Source: the Delta transaction log protocol, as the library deltalake writes it.
 """
 
+import json
 import os
+import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from kwsniff.errors import OutputError, UsageError
+from kwsniff.spark.dated_parts import date_of, dated_schema
 from kwsniff.spark.file_systems import is_uri
+from kwsniff.spark.parts import Part
+from kwsniff.spark.storage import Place
 
 
 def check_delta(output: str | os.PathLike[str]) -> None:
@@ -39,3 +46,68 @@ def write_logs(folders: Iterable[Path]) -> None:
                 convert_to_deltalake(str(folder), partition_by=dates, partition_strategy="hive")
         except (DeltaError, OSError) as error:
             raise OutputError(f"{folder.name}: cannot create the Delta table ({error})") from error
+
+
+def options_of(place: Place) -> dict[str, str]:
+    """What deltalake wants to know of a store."""
+    known = dict(place.settings)
+    names = {
+        "fs.s3a.access.key": "AWS_ACCESS_KEY_ID",
+        "fs.s3a.secret.key": "AWS_SECRET_ACCESS_KEY",
+        "fs.s3a.session.token": "AWS_SESSION_TOKEN",
+        "fs.s3a.endpoint": "AWS_ENDPOINT_URL",
+        "fs.s3a.endpoint.region": "AWS_REGION",
+    }
+    options = {there: known[here] for here, there in names.items() if known.get(here)}
+    if options.get("AWS_ENDPOINT_URL", "").startswith("http://"):
+        options["AWS_ALLOW_HTTP"] = "true"
+    return options
+
+
+def append_version(
+    _: Any,
+    place: Place,
+    table: str,
+    parts: Sequence[Part],
+    *,
+    mode: str,
+    dates: Sequence[str | None],
+    run: str,
+) -> None:
+    """Commits these files to the log of a table, as its next version."""
+    from deltalake import DeltaTable, Schema
+    from deltalake.transaction import AddAction, CommitProperties
+
+    schema = Schema.from_arrow(dated_schema(table))
+    uri = place.display(table)
+    options = options_of(place)
+    found = DeltaTable.create(
+        uri, schema, mode="ignore", partition_by=["date"], storage_options=options or None
+    )
+    known = {field.name for field in found.schema().fields}
+    new = [field for field in schema.fields if field.name not in known]
+    if new:
+        found.alter.add_columns(new)
+    now = int(time.time() * 1000)
+    added: list[Any] = [
+        AddAction(
+            part.path.partition("/")[2],
+            part.size,
+            {"date": date_of(part.path)},
+            now,
+            True,
+            json.dumps({"numRecords": part.rows}),
+        )
+        for part in parts
+    ]
+    filters = [("date", "in", [day or "" for day in dates])] if mode == "replace-dates" else None
+    if mode == "replace-dates" and not dates:
+        return
+    found.create_write_transaction(
+        added,
+        "append" if mode == "append" else "overwrite",
+        found.schema(),
+        ["date"],
+        filters,
+        commit_properties=CommitProperties(custom_metadata={"kwsniff_run_id": run}),
+    )

@@ -33,7 +33,7 @@ def absent_ports(parts: Sequence[Part], ports: Sequence[int], *, staging: Place)
     for path in [part.path for part in parts if part.table == "connections"] if ports else ():
         with staging.open_parquet(path) as file:
             for batch in file.iter_batches(columns=["client_port", "broker_port"], use_threads=False):
-                asked.note(ports_of(batch))
+                asked.add(ports_of(batch))
     return tuple(sorted(asked.absent))
 
 

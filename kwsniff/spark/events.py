@@ -1,4 +1,4 @@
-"""What timelines are made of: calls and offsets of a bucket, in the order in which the calls ended.
+"""Input of the timelines: calls and offsets of a bucket, in the order in which the calls ended.
 
 Every bucket notes the calls that matter with a position, in streams of Arrow's (parquet costs three times as
 much, and these are read once or twice). Positions are cut into spans; each has a stream of its own, so that

@@ -1,4 +1,4 @@
-"""The third stage: what only all buckets together know. Rows of captures, names of topics, timelines."""
+"""The third stage, over all buckets: rows of captures, names of topics, timelines."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -52,7 +52,7 @@ def capture_rows(
     bins = _bins(decoded, (len(captures), len(names)), scratch)
     for capture, walked, told, held in zip(captures, walks, decoded[0].facts, bins, strict=True):
         facts = capture_facts([each.scan for each in walked], told, walked[-1].size)
-        times.take(facts)
+        times.add_facts(facts)
         last = walked[-1]
         row = capture_row(CaptureName(capture.name, capture.compression, last.truncated, last.note), facts)
         account(row, dict(zip(names, held.tolist(), strict=True)))

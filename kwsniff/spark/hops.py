@@ -16,7 +16,7 @@ def write_hops(
 ) -> list[Part]:
     """Writes hops beside the parts that they are made of, whose connections know their twins, and gives rows
     of captures their places and clocks."""
-    points.name(captures)
+    points.fill_places(captures)
     if not points or "hops" not in work.tables:
         return []
     from kwsniff.analysis.shared_calls import SharedCalls
@@ -32,5 +32,5 @@ def write_hops(
             places = calls.solve(points.names)
             for columns in calls.hops():
                 writer.write("hops", hops_batch(columns, places))
-        places.note(captures, points.printable)
+        places.fill_clocks(captures, points.printable)
     return writer.close()

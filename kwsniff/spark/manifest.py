@@ -1,4 +1,4 @@
-"""What a run has published, as a file: which files its tables are made of, each with its rows and its size.
+"""The manifest of a run: the files of its tables, each with its rows and size.
 
     _kwsniff.json    {"version": 1, "run_id": "...", "rows": {...}, "files": {"api_calls": [{...}]}, ...}
 

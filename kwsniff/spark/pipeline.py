@@ -236,7 +236,7 @@ class _Run:
         work = self._work(Plan.write(scratch, readable, walks, places), tables, spans)
         decoded = self._decode(work)
         rows = capture_rows(readable, walks, decoded, self.times, scratch=scratch)
-        places.note(rows, note_copies(rows, [capture.name for capture in readable]))
+        places.add_notes(rows, note_copies(rows, [capture.name for capture in readable]))
         self._note(rows, decoded)
         rows += map(unread_row, unread)
         parts = self._finish(work, decoded, rows, unread, places)

@@ -1,4 +1,4 @@
-"""What every bucket reads, in a file: the captures in their order, and where their packets are."""
+"""The plan file that every bucket reads: the captures in order, and the places of their packets."""
 
 import os
 import uuid

@@ -1,4 +1,4 @@
-"""Tasks that follow what partitions of calls say, each a range of positions (`ranges`)."""
+"""Tasks that follow the offsets of partitions, each over a range of positions (`ranges`)."""
 
 import uuid
 from collections import deque
@@ -104,7 +104,7 @@ def survey_range(number: int, *, work: Work, ranges: Items, common: Items) -> Su
         calls, offsets, timed, _ = without_twins(notes, twins)
         part = NO_OFFSETS if offsets is None else offsets
         if part.num_rows:
-            wanted.update(commits.note(part))
+            wanted.update(commits.add_log_ends(part))
         for places, ends in waits.events(calls, part, timed) if own.waits else ():
             spans = work.spans.find(places)
             events += np.bincount(spans, minlength=len(events))
@@ -153,7 +153,7 @@ class _Follower:
         before = self._news_before(own.front)
         names = {each.topic_id: each.name for each in before}
         self._waits.resume(((0, own.clock), names, [], [], Meetings().state(), Verdicts().state()))
-        self._commits.begin({tuple(place): End(*end) for place, end in own.ends}, before)
+        self._commits.join_states({tuple(place): End(*end) for place, end in own.ends}, before)
         for notes in self._notes(own.front, own.first):
             self._take(notes, is_own=False)
         for notes in self._notes(own.first, own.last):
@@ -198,14 +198,14 @@ class _Follower:
         if not self._own.waits:
             return
         self._waits.add(calls, told, timed, news, wanted=is_own)
-        self._texts.note(told, timed)
+        self._texts.add(told, timed)
         if self._texts.bytes > self.budget.most // 2:
             self._texts = HeldTexts()
             self.budget.left_out += 1
             self._waits.forget()
 
     def _rows(self, at_least: int) -> Iterator[tuple[str, pa.RecordBatch]]:
-        for batch in self._commits.take(at_least):
+        for batch in self._commits.drain(at_least):
             yield "commits", batch
-        for batch in self._waits.take(at_least):
+        for batch in self._waits.drain(at_least):
             yield HELD, batch

@@ -1,4 +1,4 @@
-"""What partitions of calls say is followed in tasks, by ranges of positions; other calls are few beside it.
+"""Offsets of partitions, followed in tasks by ranges of positions; other calls are few.
 
     survey   each range for itself: how far partitions reach at its end, and how much happens in it
     driver   calls of groups, of transactions, of the cluster; from where on each range is followed
@@ -86,13 +86,13 @@ class Following:
         if sum(int(each.sum()) for each in rows.values()) < WORTH_ROWS:
             for notes in self._merge(self._paths):
                 timelines.add(notes)
-                yield from timelines.take(_ROWS)
+                yield from timelines.drain(_ROWS)
         else:
             yield from self._in_ranges(rows)
         for table, batch in read_sources(self._work.staging, self._decoded):
             timelines.add_rows(table, self._twins.without(batch))
         timelines.finish()
-        yield from timelines.take(0)
+        yield from timelines.drain(0)
 
     def _rows(self) -> dict[str, Numbers]:
         """Kind of notes -> rows of each span, of those that are followed in ranges."""
@@ -118,7 +118,7 @@ class Following:
             named = timelines.add_calls(notes.calls)
             timelines.deliveries.add(notes.sightings, named)
             news += named
-            yield from timelines.take(_ROWS)
+            yield from timelines.drain(_ROWS)
         own = self._from_where(ranges, surveyed, rows[TIMED], news)
         done = self._run(follow_range, own, news, changes)
         self.parts = [

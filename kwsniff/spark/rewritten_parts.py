@@ -1,4 +1,4 @@
-"""Parts written once more with something changed, and copies of parts that are read more than once."""
+"""Parts rewritten with a change, and copies of parts that are read more than once."""
 
 import shutil
 import uuid

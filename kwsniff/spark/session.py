@@ -1,4 +1,4 @@
-"""A Spark session with the settings that kwsniff's work wants. Spark is imported when one is asked for."""
+"""Starts a Spark session with kwsniff's settings. Spark is imported on first use."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Where tasks and driver put files that all of them see: a folder of this machine, or a URI of a store.
+"""Storage that tasks and driver share: a local folder, or a URI of a store.
 
 A URI (`s3a://`, `gs://`, `abfs://`, `hdfs://`) is reached through Arrow's file systems, so that neither Spark
 nor its workers need jars for it. Credentials are those of Spark's configuration (`fs.s3a.access.key` and its

@@ -1,4 +1,4 @@
-"""Captures in stores (`s3a://`, `gs://`, `abfs://`, `hdfs://`): which a URI means, and how they are read.
+"""Captures in stores (`s3a://`, `gs://`, `abfs://`, `hdfs://`): listing and reading.
 
 They are reached through Arrow's file systems with the credentials of Spark's configuration, which travel to
 tasks with their code and are written nowhere.

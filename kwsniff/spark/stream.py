@@ -191,7 +191,7 @@ class Stream:
             timelines.add_rows(table, rows)
         if finish:
             timelines.finish()
-        for table, batch in timelines.take(1):
+        for table, batch in timelines.drain(1):
             writer.write(table, batch)
         new.timelines = f"{self._inside}/{new.batch:08}.timelines"
         save_timelines(timelines, self.output / new.timelines)

@@ -1,4 +1,4 @@
-"""One bucket's share of a batch of a stream: the analysis is taken up, fed, and put down again."""
+"""One bucket's share of a batch of a stream: resumes the analysis, feeds it, saves its state."""
 
 import uuid
 from collections.abc import Mapping, Sequence

@@ -159,7 +159,7 @@ class Folder:
         return False
 
 
-def settle(directory: str | os.PathLike[str]) -> None:
+def recover(directory: str | os.PathLike[str]) -> None:
     """Before a read: completes or rolls back the commit of a dead run.
 
     Does nothing while another process writes there. Raises OutputError for a system error.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from kwsniff.errors import UsageError
-from kwsniff.tables.folder import MANIFEST, settle
+from kwsniff.tables.folder import MANIFEST, recover
 from kwsniff.tables.schema import TABLES
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def files_of_tables(folder: Path) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     if not folder.is_dir():
         return found
-    settle(folder)
+    recover(folder)
     published = _read_manifest(folder)
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith((".", "_")):

@@ -20,9 +20,9 @@ from kwsniff.tables.columns import (
     SOFTWARE_NAME,
     SOFTWARE_VERSION,
 )
+from kwsniff.tables.endings import EVIDENCE, OPENING
 from kwsniff.tables.enums import WORDS
 from kwsniff.tables.hops import PLACE
-from kwsniff.tables.known_end_times import EVIDENCE, OPENING
 from kwsniff.tables.losses import LOSSES, each_side
 
 

@@ -1,4 +1,4 @@
-"""A few of the calls of a row."""
+"""The ids of a few calls of a row, within a limit."""
 
 from typing import Final
 

@@ -96,7 +96,7 @@ class Commits:
             self._add_name(each)
         self._take(offsets.slice(begin))
 
-    def note(self, offsets: pa.RecordBatch) -> list[Place]:
+    def add_log_ends(self, offsets: pa.RecordBatch) -> list[Place]:
         """Takes log ends of partitions, and returns the committed ones, without their rows."""
         commits = np.flatnonzero(whole_numbers(offsets["committed"], null=-1) >= 0)
         told = _Told(offsets, commits, lambda _: None)
@@ -108,14 +108,14 @@ class Commits:
         """Log ends of partitions, in the order of their last reports."""
         return self._ends
 
-    def begin(self, ends: Mapping[Place, End], news: Sequence[News]) -> None:
+    def join_states(self, ends: Mapping[Place, End], news: Sequence[News]) -> None:
         """Continues from the states of others: their partitions and topics."""
         for each in news:
             self._add_name(each)
         self._ends = dict(ends)
         self._budget.charge(_BYTES_OF_AN_END * len(ends))
 
-    def take(self, at_least: int) -> Iterator[pa.RecordBatch]:
+    def drain(self, at_least: int) -> Iterator[pa.RecordBatch]:
         """The rows, if there are enough."""
         if sum(batch.num_rows for batch in self.batches) >= at_least:
             yield from self.batches

@@ -64,7 +64,7 @@ def _read(catalog: Catalog, api_key: int, api_version: int, data: bytes, directi
 
 def _read_anew(catalog: Catalog, api_key: int, api_version: int, data: bytes, direction: str) -> Fields:
     from kwsniff.view.decode import decode
-    from kwsniff.view.document import document
+    from kwsniff.view.json_values import document
 
     if direction == "request":
         head = (api_key & 0xFFFF).to_bytes(2, "big") + (api_version & 0xFFFF).to_bytes(2, "big")

@@ -65,7 +65,7 @@ class RowPath:
         """Table -> rows."""
         return {table: self._builder.build(table, each) for table, each in columns.items()}
 
-    def note(self, batches: dict[str, pa.RecordBatch]) -> Noted | None:
+    def extract(self, batches: dict[str, pa.RecordBatch]) -> Noted | None:
         """Removes from `batches`, taken together, the details and the latencies that wait for proof. Returns
         the calls to follow; None without calls, or if the caller keeps no table in FOLLOWED."""
         calls, details, timed = batches.get("api_calls"), batches.pop(DETAILS, None), None

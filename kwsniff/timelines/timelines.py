@@ -165,7 +165,7 @@ class Timelines:
             self.commits.add(told, news)
         self.deliveries.add(sightings, news)
         self.waits.add(calls, told, timed, news)
-        self._texts.note(told, timed)
+        self._texts.add(told, timed)
         if self._texts.bytes > self._budget.most // 2:
             self._settle_waits()
 
@@ -215,7 +215,7 @@ class Timelines:
         ):
             each.finish()
 
-    def take(self, at_least: int) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def drain(self, at_least: int) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Table name and rows, for tables with enough rows."""
         for table, rows in (
             ("groups", self.rebalances.rows),
@@ -235,11 +235,11 @@ class Timelines:
         if at_least == 0 and (told := self._budget.anomalies()):
             yield "anomalies", batch_of("anomalies", told)
             self._budget.left_out = 0
-        for batch in self.commits.take(at_least):
+        for batch in self.commits.drain(at_least):
             yield "commits", self.deliveries.age_commits(batch)
-        for batch in self.deliveries.take(at_least):
+        for batch in self.deliveries.drain(at_least):
             yield "deliveries", batch
-        for batch in self.waits.take(at_least):
+        for batch in self.waits.drain(at_least):
             yield HELD, batch
 
     def _all(self) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ from kwsniff.core.wire.engine import STATUSES, run
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.program import Program
-from kwsniff.view.document import document, unknown_tags
+from kwsniff.view.json_values import document, unknown_tags
 from kwsniff.view.tree import Tree, fold
 
 #: Consumers read newer versions of these as the newest they know, and ignore the rest.

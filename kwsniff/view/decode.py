@@ -11,8 +11,8 @@ from typing import Any
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.limits import Limits
 from kwsniff.view import model
-from kwsniff.view.document import document
 from kwsniff.view.embedded import found_inside
+from kwsniff.view.json_values import document
 from kwsniff.view.message import read_message
 from kwsniff.view.model import LIMITS, Direction, Inner, Place
 from kwsniff.zones import UTC_ZONE, Zone

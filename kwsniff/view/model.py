@@ -8,7 +8,7 @@ from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.program import Program
 from kwsniff.limits import Limits
 from kwsniff.texts import json_text
-from kwsniff.view.document import document, unknown_tags
+from kwsniff.view.json_values import document, unknown_tags
 from kwsniff.view.records import RecordSet
 from kwsniff.view.tree import Node, Tree
 

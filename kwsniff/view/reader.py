@@ -121,7 +121,7 @@ class CallReader:
 
     def _settle(self) -> Iterator[Call]:
         """Calls that waited for the names of their topics."""
-        chosen = self._selection.settle(self._analyzer.late_topics())
+        chosen = self._selection.select_late(self._analyzer.late_topics())
         yield from (call for call in self._held if call.id in chosen)
         self._held.clear()
 
@@ -141,7 +141,7 @@ class CallReader:
             raise CaptureError(f"{capture.name}: {error}") from error
 
     def _note(self, capture: CaptureFile, facts: dict[str, Any]) -> None:
-        self._times.take(facts)
+        self._times.add_facts(facts)
         self.packets += facts["packets"] - facts["packets_other_time"]
         if capture.note:
             self.notes.append(f"{capture.name}: {capture.note}")
@@ -153,11 +153,11 @@ class CallReader:
     def _over(self) -> list[Call]:
         ended = Ended(b"", {})
         if any(self._analyzer.rows(table) for table in self._tables):
-            ended = self._selection.over({table: self._analyzer.take(table) for table in self._tables})
+            ended = self._selection.select({table: self._analyzer.take(table) for table in self._tables})
         if self._analyzer.rows("connections"):
             connections = self._analyzer.take("connections")
             if self.ports.absent:
-                self.ports.note(ports_of(connections))
+                self.ports.add(ports_of(connections))
             for broker, count in closed_connections(connections).items():
                 if broker in self._closed or len(self._closed) < _MOST_BROKERS:
                     self._closed[broker] += count

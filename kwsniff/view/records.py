@@ -10,14 +10,14 @@ from base64 import b64encode
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kwsniff.codecs.compressed_part import CODECS, CodecError, decompress
+from kwsniff.codecs.compressed_batch import CODECS, CodecError, decompress
 from kwsniff.core.wire.engine import STATUSES, run
 from kwsniff.core.wire.records import STATUSES as WALK_STATUSES
 from kwsniff.core.wire.records import RecordBatch, batches
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.program import Program
 from kwsniff.limits import Limits
-from kwsniff.view.document import document
+from kwsniff.view.json_values import document
 from kwsniff.view.record_entries import CORRUPT, Entries
 from kwsniff.view.tree import fold
 

@@ -1,4 +1,4 @@
-"""The calls that a reader hands out: which ones, by the core's rows of api_calls, and what one has."""
+"""Which calls a reader returns, decided by the core's rows of api_calls."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -69,10 +69,10 @@ class Selection(Protocol):
     def begin(self, captures: Sequence[str], opened: CaptureFile) -> "Choice | None":
         """Before the first capture, `opened`, is read: what the core decides by headers."""
 
-    def over(self, tables: Mapping[str, Sequence[Any]]) -> Ended:
+    def select(self, tables: Mapping[str, Sequence[Any]]) -> Ended:
         """Rows that `Analyzer.take` returned."""
 
-    def settle(self, names: Mapping[str, str]) -> frozenset[int]:
+    def select_late(self, names: Mapping[str, str]) -> frozenset[int]:
         """Which of the calls that waited are wanted. `names`: topic id -> the name that later messages
         gave."""
 
@@ -87,7 +87,7 @@ class EveryCall:
     def begin(self, captures: Sequence[str], opened: CaptureFile) -> None:
         """The core decides nothing."""
 
-    def over(self, tables: Mapping[str, Sequence[Any]]) -> Ended:
+    def select(self, tables: Mapping[str, Sequence[Any]]) -> Ended:
         """Every row is wanted."""
         by_name = dict(zip(COLUMNS, tables["api_calls"], strict=True))
         ids = numbers(by_name["call_id"])
@@ -103,6 +103,6 @@ class EveryCall:
             {number: (status or "", reason) for number, status, reason in rows_},
         )
 
-    def settle(self, names: Mapping[str, str]) -> frozenset[int]:
+    def select_late(self, names: Mapping[str, str]) -> frozenset[int]:
         """None waits."""
         return frozenset()

@@ -12,7 +12,7 @@ the bytes left.
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kwsniff.codecs.compressed_part import CODECS, CodecError, decompress
+from kwsniff.codecs.compressed_batch import CODECS, CodecError, decompress
 from kwsniff.view.model import Inner
 
 _MOST_METRICS: Final = 10_000

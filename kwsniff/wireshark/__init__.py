@@ -1,1 +1,1 @@
-"""What tables say of a packet, in Wireshark and tshark: an index of packets, and the plugin that reads it."""
+"""Calls, latency and findings of packets in Wireshark and tshark: an index, and the plugin that reads it."""

@@ -1,4 +1,4 @@
-"""An index of packets for the plugin: what a folder of tables says of each, a file for each capture.
+"""Writes the index of packets for the plugin from a folder of tables, one file per capture.
 
     kwsniff packet index 1 <tab> capture
     first packet, last packet, time, end time, request | response | packet, sender, its port, receiver, its

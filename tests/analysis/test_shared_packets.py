@@ -103,7 +103,7 @@ def test_the_note_names_the_capture_that_shares_most_and_the_clock() -> None:
     given = samples(few), samples(one), samples(third)
     places = find_places(["a.pcap", "b.pcap", "c.pcap"], given)
     told = rows(3)
-    places.note(told, [])
+    places.add_notes(told, [])
     assert told[0]["notes"] == []
     (note,) = told[2]["notes"]
     assert "holds packets of b.pcap, seen at another place" in note
@@ -122,11 +122,11 @@ def test_the_note_names_the_capture_that_shares_most_and_the_clock() -> None:
 )
 def test_clocks_that_differ_by_half_a_millisecond_are_the_same(behind: int, words: str) -> None:
     told = rows(2)
-    find_places(["a.pcap", "b.pcap"], pair(20, 5, behind=-behind)).note(told, [])
+    find_places(["a.pcap", "b.pcap"], pair(20, 5, behind=-behind)).add_notes(told, [])
     assert words in told[1]["notes"][0]
 
 
 def test_what_is_said_to_be_a_copy_is_not_said_again() -> None:
     told = rows(2)
-    find_places(["a.pcap", "b.pcap"], pair(20, 5)).note(told, [1])
+    find_places(["a.pcap", "b.pcap"], pair(20, 5)).add_notes(told, [1])
     assert told[1]["notes"] == []

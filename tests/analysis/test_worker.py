@@ -21,7 +21,7 @@ def test_work_is_done_in_another_thread_and_in_order(worker: Worker) -> None:
     done: list[tuple[int, int]] = []
     for number in range(5):
         worker.submit(lambda each: done.append((each, threading.get_ident())), number)
-        worker.settle()
+        worker.wait()
     assert [number for number, _ in done] == [0, 1, 2, 3, 4]
     threads = {thread for _, thread in done}
     assert len(threads) == 1
@@ -34,11 +34,11 @@ def test_a_failure_comes_out_once_and_work_goes_on(worker: Worker) -> None:
 
     worker.submit(fail)
     with pytest.raises(OSError, match="disk full"):
-        worker.settle()
-    worker.settle()
+        worker.wait()
+    worker.wait()
     done: list[int] = []
     worker.submit(done.append, 1)
-    worker.settle()
+    worker.wait()
     assert done == [1]
 
 
@@ -48,7 +48,7 @@ def test_two_pieces_at_a_time_are_refused(worker: Worker) -> None:
     with pytest.raises(AssertionError, match="one piece"):
         worker.submit(gate.wait)
     gate.set()
-    worker.settle()
+    worker.wait()
 
 
 def test_closing_waits_for_what_was_begun() -> None:

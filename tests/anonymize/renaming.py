@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kwsniff.codecs.compressed_part import CodecError, decompress
+from kwsniff.codecs.compressed_batch import CodecError, decompress
 from kwsniff.core.wire.records import batches
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.layout.meaning import Meaning

@@ -11,8 +11,8 @@ import pytest
 from kwsniff.cli.compare import _spans
 from kwsniff.cli.compare_lines import SideAnswer, compare_lines, figure, interval
 from kwsniff.findings.compare import Difference
+from kwsniff.findings.compare_effects import describe, group_effects
 from kwsniff.findings.display_filters import DisplayFilter
-from kwsniff.findings.effects import describe, group_effects
 from kwsniff.findings.finding import Finding
 
 SIDES = (SideAnswer("GOOD, monday.pcap", 10), SideAnswer("BAD, tuesday.pcap", 20, (), 3))

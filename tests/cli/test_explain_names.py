@@ -31,7 +31,7 @@ def test_a_finding_is_explained_in_fixed_parts(capsys: pytest.CaptureFixture[str
     text = _said(capsys, "broker_stalled")
     assert text.startswith("finding broker_stalled: problem, certain, owner: broker\n")
     labels = (
-        "Fires when", "Why it matters:", "When it is silent:", "May be mistaken for:", "Timeline:",
+        "Fires when", "Why it matters:", "Exceptions:", "May be mistaken for:", "Timeline:",
         "Settings:", "What to do:", "May follow from:",
     )  # fmt: skip
     places = [text.index(label) for label in labels]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kwsniff.cli.main import run
-from kwsniff.live.series import LONGEST_LABEL, Series
+from kwsniff.live.prometheus import LONGEST_LABEL, Series
 from kwsniff.texts import clean, json_text
 from tests.hostile.flood import HEADER
 from tests.hostile.greed import Line

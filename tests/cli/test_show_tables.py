@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import kwsniff
-from kwsniff.analysis.known_calls import known_calls
+from kwsniff.analysis.call_lookup import known_calls
 from kwsniff.analysis.stored_calls import StoredCalls
 from kwsniff.cli import main
 from kwsniff.filter.expression import among

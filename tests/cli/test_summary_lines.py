@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from kwsniff.cli.failures import ROUTINE, brokers_grid, clients_grid, without_routine
-from kwsniff.cli.grids import Grid
+from kwsniff.cli.error_tables import ROUTINE, brokers_grid, clients_grid, without_routine
 from kwsniff.cli.summary import summary as summary_room
 from kwsniff.cli.summary.connections import connections_line, encrypted_lines, twins_line
 from kwsniff.cli.summary.places import place_lines
 from kwsniff.cli.summary.summary import _capture_point, summary_parts
+from kwsniff.cli.text_tables import Grid
 
 MS = 1_000_000
 TRANSPORT = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kwsniff.cli.grids import Grid, fit, plain, shorten, without, wrap
+from kwsniff.cli.text_tables import Grid, fit, plain, shorten, without, wrap
 
 GRID = Grid(
     "All of it", ("name", "calls", "max", "reason"),

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kwsniff.codecs import compressed_files, compressed_part
+from kwsniff.codecs import compressed_batch, compressed_files
+from kwsniff.codecs.compressed_batch import decompress
 from kwsniff.codecs.compressed_files import decompress_gzip
-from kwsniff.codecs.compressed_part import decompress
 
 _EMPTY = gzip.compress(b"", mtime=0)
 
@@ -38,7 +38,7 @@ class _Counted:
 def counted(monkeypatch: pytest.MonkeyPatch) -> type[_Counted]:
     engine = zlib.decompressobj
     _Counted.copied = 0
-    for module in (compressed_part, compressed_files):
+    for module in (compressed_batch, compressed_files):
         monkeypatch.setattr(module.zlib, "decompressobj", lambda bits: _Counted(engine(bits)))  # type: ignore[attr-defined]
     return _Counted
 

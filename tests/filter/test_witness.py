@@ -15,7 +15,7 @@ from kwsniff.filter.filtered_calls import FilteredCalls
 from kwsniff.filter.parser import parse_filter
 from kwsniff.filter.rows_of_calls import Chosen
 from kwsniff.filter.stored_rows import choose_stored
-from kwsniff.live.chosen_rows import ChosenRows
+from kwsniff.live.filtered_rows import FilteredRows
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.view.reader import CallReader
 
@@ -101,7 +101,7 @@ def test_rows_as_live_has_them_are_chosen_likewise(tables: Tables, random_seed: 
     given = {name: found[0] for name, found in batches.items() if found}
     begun = min(row["first_time"] for row in whole.captures.to_pylist()).timestamp()
     for pair in tables.pairs(random_seed, PER_CAPTURE):
-        chosen = ChosenRows(parse_filter(pair.filter), lambda: round(begun * 1e6) * 1000).select(given)
+        chosen = FilteredRows(parse_filter(pair.filter), lambda: round(begun * 1e6) * 1000).select(given)
         found = sorted(chosen["api_calls"]["call_id"].to_pylist()) if "api_calls" in chosen else []
         assert found == tables.asked(pair.sql), pair
 

@@ -13,7 +13,7 @@ import pytest
 
 import kwsniff
 from kwsniff.findings import small_tables
-from kwsniff.findings.finding_calls import begin
+from kwsniff.findings.finding_calls import create_tables
 from kwsniff.findings.harm import keep_harm
 from kwsniff.findings.rule import Rule, load_rules
 from kwsniff.findings.views import READ, keep_small, open_tables
@@ -56,7 +56,7 @@ def _handed_on(tables: dict[str, pa.Table], profile: Path) -> dict[str, int]:
     handed = {}
     with open_tables(tables, [rule.query for rule in rules]) as database:
         keep_small(database, [rule.query for rule in rules])
-        begin(database)
+        create_tables(database)
         keep_harm(database)
         database.execute(f"set enable_profiling = 'json'; set profiling_output = '{profile}'")
         for rule in rules:
@@ -139,7 +139,7 @@ def test_no_rule_joins_many_by_an_inequality() -> None:
         # Without these it sees that there are no rows, and has no plan.
         database.execute("set disabled_optimizers = 'empty_result_pullup, statistics_propagation'")
         keep_small(database, [rule.query for rule in rules])
-        begin(database)
+        create_tables(database)
         keep_harm(database)
         for rule in rules:
             floors = _floors(rule)

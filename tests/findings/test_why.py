@@ -45,7 +45,9 @@ def test_a_problem_is_told_with_its_proof_and_exits_with_1() -> None:
     assert _why(STALLED).stdout == done.stdout
     assert "PROBLEM broker_stalled" in done.stdout
     assert "Proof: calls " in done.stdout
-    prose = [line for line in done.stdout.splitlines() if not line.startswith(("  See:", "Commands above"))]
+    prose = [
+        line for line in done.stdout.splitlines() if not line.startswith(("  See:", "The commands above"))
+    ]
     assert max(map(len, prose)) <= 80
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from kwsniff.errors import OutputError
 from kwsniff.tables import journal
-from kwsniff.tables.folder import settle
+from kwsniff.tables.folder import recover
 from kwsniff.texts import clean, json_text
 from tests.hostile import mutate
 
@@ -87,7 +87,7 @@ def journals(seed: int, executions: int, hold: Hold) -> None:
                 text = mutate.damaged_bytes(dice, text.encode()).decode("latin-1")
             (staging / dice.choice(("journal.json", "undo.json"))).write_text(text)
             with suppress(OutputError):
-                settle(folder)
+                recover(folder)
             if (base / "beside").read_text() != "beside" or {path.name for path in base.iterdir()} != {
                 "beside",
                 "out",

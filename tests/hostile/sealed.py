@@ -38,7 +38,7 @@ class Secrets:
     def come(self) -> None:
         self.version += 1
 
-    def take(self, text: bytes) -> None:
+    def add_keylog(self, text: bytes) -> None:
         self.taken.append(text)
 
     def find(self, hellos: Any, side: int, epoch: int) -> Any:

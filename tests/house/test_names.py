@@ -24,8 +24,13 @@ _OLD = {
     "stamps": "timestamps", "copies": "duplicates", "exchanges": "dispatch", "silence": "unanswered",
     "kernels": "compute", "judgement": "findings", "foremost": "top_k", "worth_sharing": "parallelism",
     "lake": "table_formats", "claims": "output_lock", "owed": "overdue", "wishes": "options",
+    "early": "pushdown", "grids": "text_tables", "shells": "completion", "recorders": "capture_tools",
+    "fitting": "padded_compression", "known_calls": "call_lookup", "known_end_times": "endings",
+    "chosen_rows": "filtered_rows", "chosen_folder": "filtered_folder", "compressed_part": "compressed_batch",
 }  # fmt: skip
 """Names of modules that were not the field's, and what is."""
+_VAGUE = {"gather", "look", "note", "over", "settle"}
+"""Names of functions that meant something else in each module: `append_batches`, `flush`, `select`, ..."""
 _SHARED = 3
 """Folders in which the same bare name of a module may stand."""
 _EVERYWHERE = {"__init__", "findings", "errors"}
@@ -71,6 +76,10 @@ def test_functions_are_verbs() -> None:
         for path, node in _functions()
         if _is_participle(node.name) and not _is_property(node)
     ] == []
+
+
+def test_names_of_functions_say_what_they_do() -> None:
+    assert [f"{path}: {node.name}" for path, node in _functions() if node.name in _VAGUE] == []
 
 
 def test_modules_have_the_fields_names() -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from kwsniff.sources.capture_tools import Recorder
 from kwsniff.sources.live import open_live
-from kwsniff.sources.recorders import Recorder
 
 from .running import PATIENCE_S, needs_capture
 

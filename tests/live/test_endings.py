@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from kwsniff.sources.recorders import Recorder
+from kwsniff.sources.capture_tools import Recorder
 from tests.record.mock import MockCluster
 
 from .running import BEGUN, PATIENCE_S, Live, children_of, needs_capture, ports_of, table, talk

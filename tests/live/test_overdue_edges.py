@@ -70,7 +70,7 @@ def test_a_tool_that_delays_packets_shortens_the_grace(delay_ms: int, grace_ms: 
 def test_drops_that_may_have_held_all_responses_prove_nothing() -> None:
     """Two connections without a response and two packets dropped: both may have been them."""
     drops = Drops()
-    drops.note(2, 100)
+    drops.set_count(2, 100)
     two = [wait(9092, port, 95) for port in (1, 2)]
     assert not_lost(two, drops.since) == []
     assert sorted(not_lost([*two, wait(9092, 3, 95)], drops.since)) == sorted([*two, wait(9092, 3, 95)])
@@ -79,7 +79,7 @@ def test_drops_that_may_have_held_all_responses_prove_nothing() -> None:
 def test_later_calls_prove_that_earlier_ones_are_owed() -> None:
     """After the drops at 100, a third connection has no response: so the broker does not respond."""
     drops = Drops()
-    drops.note(2, 100)
+    drops.set_count(2, 100)
     earlier = [wait(9092, port, 90) for port in (1, 2)]
     later = wait(9092, 3, 101)
     assert sorted(not_lost([later, *earlier], drops.since)) == sorted([later, *earlier])
@@ -91,7 +91,7 @@ def test_later_calls_prove_that_earlier_ones_are_owed() -> None:
 def test_a_call_after_the_drops_does_not_prove_one_before_them() -> None:
     """The response to the earlier one may be among the two packets."""
     drops = Drops()
-    drops.note(2, 100)
+    drops.set_count(2, 100)
     earlier, later = wait(9092, 1, 90), wait(9092, 3, 101)
     assert not_lost([earlier, later], drops.since) == [later]
     assert not_lost([later, earlier], drops.since) == [later]
@@ -101,5 +101,5 @@ def test_a_call_after_the_drops_does_not_prove_one_before_them() -> None:
 def test_packets_may_have_been_dropped_up_to_when_it_was_noted(moment: int, number: int) -> None:
     drops = Drops()
     for total, now in ((2, 100), (2, 150), (5, 200)):
-        drops.note(total, now)
+        drops.set_count(total, now)
     assert drops.since(moment) == number

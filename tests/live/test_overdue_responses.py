@@ -28,10 +28,10 @@ from kwsniff.live.overdue_responses import (
 )
 from kwsniff.live.session import Progress, Session
 from kwsniff.live.window import Window
-from kwsniff.sources.recorders import Recorder
+from kwsniff.sources.capture_tools import Recorder
 
 from .running import PATIENCE_S, FileSource
-from .test_watch import INCIDENTS, packets
+from .test_findings import INCIDENTS, packets
 
 STALLED = INCIDENTS / "broker_stalled" / "broker.pcap"
 
@@ -57,7 +57,7 @@ def overdue_at(path: Path, moment: float) -> OverdueResponses:
     cut = next((at for at, time in packets(path.read_bytes()) if time >= moment), path.stat().st_size)
     with Session(Cut(path, cut, round(moment * 1e9))) as session:
         assert session.wait(PATIENCE_S)
-        session.take()
+        session.drain()
         return session.find_overdue()
 
 
@@ -142,7 +142,7 @@ def test_an_answer_that_may_have_passed_unseen_is_not_owed() -> None:
     cut = path.parent / "nothing"
     with Session(_Bytes(cut, bytes(kept))) as session:
         assert session.wait(PATIENCE_S)
-        session.take()
+        session.drain()
         assert session.progress().packets > 10
         assert session.find_overdue().total.calls == 0
 
@@ -157,7 +157,7 @@ def test_nobody_owes_what_the_kernel_may_have_dropped() -> None:
     """Two packets dropped at 100: at most two connections lost their answers, or their ends."""
     drops = Drops()
     for total, now in ((None, 50), (0, 60), (2, 100), (2, 110)):
-        drops.note(total, now)
+        drops.set_count(total, now)
     assert [drops.since(moment) for moment in (99, 100, 101)] == [2, 2, 0]
     later = [wait(9092, 1, 101)]
     two = [wait(9093, 1, 90), wait(9093, 2, 91), wait(9093, 2, 92)]
@@ -170,7 +170,7 @@ def test_nobody_owes_what_the_kernel_may_have_dropped() -> None:
 def test_what_is_known_of_drops_is_bounded_and_nothing_is_forgotten() -> None:
     drops = Drops()
     for turn in range(1, 5000):
-        drops.note(turn, turn)
+        drops.set_count(turn, turn)
     assert drops.since(0) == 4999
     assert drops.since(4990) == 10
     assert len(drops._known) < 1000

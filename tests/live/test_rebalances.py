@@ -15,8 +15,8 @@ from kwsniff.live.session import Session
 from kwsniff.timelines.groups.rebalances import Standing
 
 from .running import PATIENCE_S, ROOT, FileSource
+from .test_findings import INCIDENTS, packets
 from .test_overdue_responses import Cut
-from .test_watch import INCIDENTS, packets
 
 S = 1_000_000_000
 CAPTURES = [
@@ -37,7 +37,7 @@ def test_in_the_end_they_are_those_of_the_table(path: Path) -> None:
     with Session(FileSource(path, pieces=500)) as session:
         rebalancing = Rebalancing(load_catalog(), session.standing)
         while not session.wait(0.001):
-            rebalancing.add(session.take())
+            rebalancing.add(session.drain())
         rebalancing.add(session.finish())
     wanted = [(row["group_id"], row["generation"], row["calls"]) for row in expected]
     assert len(wanted) < 100
@@ -61,7 +61,7 @@ def test_one_is_over_when_the_last_member_got_its_part() -> None:
         with Session(Cut(path, cut, 0)) as session:
             assert session.wait(PATIENCE_S)
             rebalancing = Rebalancing(load_catalog(), session.standing)
-            rebalancing.add(session.take())
+            rebalancing.add(session.drain())
             ended = {(each["group_id"], each["generation"]) for each in rebalancing.over}
             assert ((row["group_id"], row["generation"]) in ended) == told
 
@@ -79,7 +79,7 @@ def test_who_waits_and_who_has_not_come_is_told() -> None:
     overdue = OverdueResponses(
         now=100 * S, joins=(wait(11, "billing-1", 88 * S), wait(11, "billing-3", 90 * S))
     )
-    rebalancing.look(overdue)
+    rebalancing.add_waiting(overdue)
     (each,) = rebalancing.under_way
     assert each == UnderWay("billing", 88 * S, "join", ("billing-1", "billing-3"), ("billing-2",))
     assert in_words(each, overdue.now) == "billing for 12 s, waits for billing-2 (2 members there)"
@@ -89,12 +89,12 @@ def test_a_leader_that_gives_no_parts_out_is_told() -> None:
     joined = frozenset({"a-00000000-0000-0000-0000-000000000001", "b"})
     row = {"begin_time": 80 * S, "generation": 4}
     rebalancing = Rebalancing(load_catalog(), lambda group: Standing(joined, joined, row))
-    rebalancing.look(OverdueResponses(now=100 * S, joins=(wait(14, "b", 99 * S),)))
+    rebalancing.add_waiting(OverdueResponses(now=100 * S, joins=(wait(14, "b", 99 * S),)))
     (each,) = rebalancing.under_way
     assert (each.phase, each.since, each.waiting, each.missing) == ("sync", 80 * S, ("b",), ("a",))
 
 
 def test_what_has_just_begun_is_not_told() -> None:
     rebalancing = Rebalancing(load_catalog(), lambda group: None)
-    rebalancing.look(OverdueResponses(now=100 * S, joins=(wait(11, "b", 100 * S - S // 2),)))
+    rebalancing.add_waiting(OverdueResponses(now=100 * S, joins=(wait(11, "b", 100 * S - S // 2),)))
     assert rebalancing.under_way == ()

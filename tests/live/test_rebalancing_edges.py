@@ -21,7 +21,7 @@ def test_the_longest_rebalance_comes_first_and_lasts_since_its_first_member() ->
         wait(11, "c", 80 * S)._replace(group_id="long"),
         wait(11, "d", 99 * S)._replace(group_id="long"),
     ]
-    rebalancing.look(OverdueResponses(now=100 * S, joins=tuple(joins)))
+    rebalancing.add_waiting(OverdueResponses(now=100 * S, joins=tuple(joins)))
     assert [(each.group_id, each.since) for each in rebalancing.under_way] == [
         ("long", 80 * S),
         ("short", 97 * S),

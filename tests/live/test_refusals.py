@@ -114,7 +114,7 @@ def test_who_may_not_capture_is_told_how_to(tool: str, tmp_path: Path) -> None:
 
 def test_without_any_tool_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setitem(sys.modules, "kwsniff.sources.sniffer", None)
+    monkeypatch.setitem(sys.modules, "kwsniff.sources.scapy_source", None)
     with pytest.raises(CaptureError, match=r"^neither dumpcap nor tcpdump nor scapy is installed; install "):
         open_live("lo", expression="tcp")
     with pytest.raises(CaptureError, match=r"^tcpdump is not installed$"):
@@ -126,7 +126,7 @@ def test_a_tool_for_a_group_alone_is_told_apart_from_none(
 ) -> None:
     (tmp_path / "dumpcap").write_text("#!/bin/sh\n")
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setitem(sys.modules, "kwsniff.sources.sniffer", None)
+    monkeypatch.setitem(sys.modules, "kwsniff.sources.scapy_source", None)
     monkeypatch.setattr(rights, "_group_of", lambda _: "wireshark")
     with pytest.raises(CaptureError, match=r"is for the group wireshark: sudo usermod -aG wireshark \$USER"):
         open_live("lo", expression="tcp")

@@ -25,8 +25,8 @@ from kwsniff.sources.times import TimeRange
 from kwsniff.tables.schema import TABLES
 
 from .running import PATIENCE_S, ROOT
+from .test_findings import packets
 from .test_session import in_order, plain
-from .test_watch import packets
 
 CAPTURES = sorted(ROOT.glob("captures/*/capture.pcap*"))[::6]
 COMPARED = TABLES.keys() - FOUND  # those are of a folder

@@ -69,7 +69,7 @@ def capture(request: pytest.FixtureRequest) -> Path:
 
 def taken(session: Session) -> Iterator[dict[str, pa.RecordBatch]]:
     while not session.wait(0.01):
-        yield dict(session.take())
+        yield dict(session.drain())
     yield dict(session.finish())
 
 
@@ -124,7 +124,7 @@ def test_what_is_no_capture_is_said_by_take(tmp_path: Path) -> None:
     with Session(FileSource(path)) as session:
         assert session.wait(PATIENCE_S)
         with pytest.raises(CaptureError, match="not a pcap"):
-            session.take()
+            session.drain()
 
 
 def test_a_capture_without_a_byte_has_no_rows(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_files_hold_what_analyze_holds_and_are_named_only_when_complete(
     for name in TABLES:
         rows = table(out, name)
         assert rows.schema == arrow_schema(TABLES[name])
-        if name in FOUND:  # those that a watch has found: see test_watch.py
+        if name in FOUND:  # those that a watch has found: see test_findings.py
             assert rows.num_rows == 0
             continue
         wanted = expected.table(name)

@@ -20,8 +20,8 @@ import kwsniff
 from kwsniff.cli.live.service import Service
 from kwsniff.live.metrics import Metrics
 from kwsniff.live.metrics_port import MetricsServer
+from kwsniff.live.prometheus import IDLE_S, MOST_SERIES, OTHER, Series
 from kwsniff.live.retention import Retention
-from kwsniff.live.series import IDLE_S, MOST_SERIES, OTHER, Series
 
 from .running import ROOT
 

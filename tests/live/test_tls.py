@@ -83,7 +83,7 @@ def test_secrets_may_come_late(tmp_path: Path, keys: tls.KeyLog, version: Any, w
     with Session(FileSource(path, pieces=300), tls_keylog=growing) as session:
         batches = []
         while not session.wait(0.01):
-            batches.append(dict(session.take()))
+            batches.append(dict(session.drain()))
             if when == "in_the_middle" and session.progress().packets > 12:
                 growing.write_bytes(text[: len(text) * 2 // 3])  # half a line among them
         growing.write_bytes(text)
@@ -101,7 +101,7 @@ def test_what_waits_is_bounded_and_what_comes_later_is_found(tmp_path: Path, key
     limits = {"tls_buffer_bytes": 30_000}
     with Session(FileSource(path), tls_keylog=growing, limits=limits) as session:
         while not session.wait(0.01):
-            session.take()
+            session.drain()
         growing.write_bytes(keys.path.read_bytes())
         batches = [dict(session.finish())]
     true = analyzed(path, tls_keylog=keys.path)["api_calls"]
@@ -179,7 +179,7 @@ def test_secrets_open_connections_that_have_ended_meanwhile(
     growing.write_bytes(b"# nothing yet\n")
     with Session(FileSource(path), tls_keylog=growing) as session:
         while not session.wait(0.01):
-            assert rows([dict(session.take())]) == []
+            assert rows([dict(session.drain())]) == []
         growing.write_bytes(keys.path.read_bytes().rstrip(b"\n"))  # the last line has no end
         found = dict(session.finish())
     true = analyzed(path, tls_keylog=keys.path)
@@ -205,7 +205,7 @@ def test_secrets_open_what_waits_without_a_packet(tmp_path: Path, keys: tls.KeyL
         found: list[dict[str, Any]] = []
         end = time.monotonic() + PATIENCE_S
         while len(found) < 8 and time.monotonic() < end:
-            found += rows([dict(session.take())])
+            found += rows([dict(session.drain())])
             time.sleep(0.01)
         pipe.end()
         assert told(found) == told(analyzed(path, tls_keylog=keys.path)["api_calls"])
@@ -262,8 +262,8 @@ def test_ended_connections_wait_for_secrets_within_bounds(
     with Session(FileSource(path), tls_keylog=growing, limits=limits) as session:
         early: list[dict[str, Any]] = []
         while not session.wait(0.01):
-            early += connections(dict(session.take()))
-        early += connections(dict(session.take()))
+            early += connections(dict(session.drain()))
+        early += connections(dict(session.drain()))
         growing.write_bytes(keys.path.read_bytes())
         late = connections(dict(session.finish()))
     assert early and {row["protocol"] for row in early} == {"tls"}

@@ -13,7 +13,7 @@ import kwsniff
 from kwsniff.analysis.result import Analysis
 from kwsniff.cli.live.lines import interval_json
 from kwsniff.live.metrics import Metrics
-from kwsniff.live.series import EDGES_S, MOST_SERIES
+from kwsniff.live.prometheus import EDGES_S, MOST_SERIES
 from kwsniff.live.session import Progress
 from kwsniff.live.window import MOST_KEYS, OTHERS, Window, rank_figures
 from kwsniff.tables.error_codes import SIDES

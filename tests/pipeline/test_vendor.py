@@ -121,7 +121,7 @@ def test_a_live_session_knows_it(capture: Path, folder: str) -> None:
 
 def _taken(session: Session) -> Iterator[Any]:
     while not session.wait(0.01):
-        yield session.take()
+        yield session.drain()
     yield session.finish()
 
 

@@ -86,12 +86,12 @@ def test_a_range_without_packets_says_what_captures_cover() -> None:
     times = TimeRange("2023-11-14T23:00:00Z")
     for minute in (20, 13, 40):
         begin = (1_700_000_000 + 60 * minute) * SECOND
-        times.take({**facts, "other_first_time": begin, "other_last_time": begin + 5 * SECOND})
+        times.add_facts({**facts, "other_first_time": begin, "other_last_time": begin + 5 * SECOND})
     assert times.missed == (
         "no packets from 2023-11-14T23:00:00Z on; "
         "the captures cover 2023-11-14 22:26:20.000 UTC to 22:53:25.000"
     )
-    times.take({**facts, "packets_other_time": 9, "other_first_time": None, "other_last_time": None})
+    times.add_facts({**facts, "packets_other_time": 9, "other_first_time": None, "other_last_time": None})
     assert times.missed is None
 
 
@@ -103,5 +103,5 @@ def test_secrets_are_new_once_and_master_keys_go_by_session_id_too() -> None:
     }
     for key, line in lines.items():
         known = Sessions()
-        assert [known.take(line), known.take(line), len(known)] == [1, 0, 1]
+        assert [known.add_lines(line), known.add_lines(line), len(known)] == [1, 0, 1]
         assert known.secrets(key) == {0: bytes.fromhex(secret.decode())}

@@ -169,7 +169,7 @@ def test_a_last_line_without_its_end_counts_in_a_file_that_is_complete(tmp_path:
 def test_sessions_are_bounded_and_the_oldest_go() -> None:
     sessions = Sessions(2)
     for number in range(4):
-        sessions.take(f"CLIENT_RANDOM {number:064x} {SECRET}".encode())
+        sessions.add_lines(f"CLIENT_RANDOM {number:064x} {SECRET}".encode())
     assert (len(sessions), sessions.dropped) == (2, 2)
     assert sessions.secrets((3).to_bytes(32)) == {0: bytes.fromhex(SECRET)}
     assert sessions.secrets((1).to_bytes(32)) == {}
@@ -199,7 +199,7 @@ def test_many_key_updates_cost_one_step_each(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("kwsniff.sources.tls.next_secret", next_step)
     secrets = Secrets()
-    secrets.take(f"CLIENT_TRAFFIC_SECRET_0 {'ab' * 32} {'12' * 32}".encode())
+    secrets.add_keylog(f"CLIENT_TRAFFIC_SECRET_0 {'ab' * 32} {'12' * 32}".encode())
     hellos = (b"\xab" * 32, b"r" * 32, 0x1301, 0x0304, False, b"", 0, 0, False)
     by_hand = bytes.fromhex("12" * 32)
     for epoch in range(1, 2_000):

@@ -17,13 +17,13 @@ pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not 
 from kwsniff.errors import OutputError, UsageError
 from kwsniff.spark import output_lock, pipeline
 from kwsniff.spark.decode import decode_bucket
+from kwsniff.spark.delta import options_of
 from kwsniff.spark.file_systems import check_uri
 from kwsniff.spark.hadoop import Settings
 from kwsniff.spark.manifest import NEXT, paths_of, read_published
 from kwsniff.spark.output_lock import Claim
 from kwsniff.spark.pipeline import run_pipeline
 from kwsniff.spark.storage import Place
-from kwsniff.spark.table_formats import options_of
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.column import RUN
 from kwsniff.tables.folder import MANIFEST

@@ -17,7 +17,7 @@ pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not 
 import kwsniff
 from kwsniff.cli import main as cli
 from kwsniff.errors import OutputError, UsageError
-from kwsniff.spark import output_lock, table_formats
+from kwsniff.spark import dated_parts, delta, iceberg, output_lock, table_formats
 from kwsniff.spark.parts import by_date
 from kwsniff.spark.pipeline import run_pipeline
 from kwsniff.spark.storage import Place
@@ -213,15 +213,16 @@ def test_polars_and_duckdb_read_them(form: str, tmp_path: Path) -> None:
 def test_columns_that_are_new_are_added(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the table had been begun by a kwsniff that did not know a column: its rows have none."""
     output = tmp_path / "lake"
-    columns = table_formats._columns
+    columns = dated_parts.dated_schema
     placed = table_formats.place_part
 
     with monkeypatch.context() as patch:
-        patch.setattr(
-            table_formats,
-            "_columns",
-            lambda table: pa.schema([f for f in columns(table) if f.name != "acks"]),
-        )
+        for module in (delta, iceberg):
+            patch.setattr(
+                module,
+                "dated_schema",
+                lambda table: pa.schema([f for f in columns(table) if f.name != "acks"]),
+            )
 
         def without(name: str, place: Place, source: str, part: Any) -> Any:
             with place.open_parquet(source) as file:

@@ -13,7 +13,7 @@ from typing import Any
 
 from kwsniff.errors import OutputError
 from kwsniff.tables import folder as folder_module
-from kwsniff.tables.folder import Folder, settle, translate_errors
+from kwsniff.tables.folder import Folder, recover, translate_errors
 
 Writer = Callable[[Path, str], None]
 _CHANGES = ("rename", "replace", "link", "unlink", "remove", "mkdir", "rmdir", "open", "fsync")
@@ -67,7 +67,7 @@ def live_closes(directory: Path, text: str) -> None:
 
 def settles(directory: Path, text: str) -> None:
     """Somebody is about to read."""
-    settle(directory)
+    recover(directory)
 
 
 class Breaker:

@@ -14,7 +14,7 @@ import pytest
 from kwsniff.errors import OutputError
 from kwsniff.tables import folder as folder_module
 from kwsniff.tables import journal
-from kwsniff.tables.folder import Folder, settle
+from kwsniff.tables.folder import Folder, recover
 from kwsniff.tables.lock import NAME
 from tests.tables import faults
 from tests.tables.faults import Breaker, Writer, settles
@@ -99,7 +99,7 @@ def test_a_run_killed_after_any_change_leaves_the_old_or_the_new(
         for again in range(1, 1000):
             if breaker.broken("kill", again, settles, out, "") != "killed":
                 break
-        settle(out)
+        recover(out)
         assert visible(out) in (old, new), f"after change {number}"
         seen.append(visible(out) == new)
         doing(out, "new")
@@ -150,7 +150,7 @@ def test_a_run_that_can_neither_go_on_nor_back_says_so_and_the_next_puts_it_righ
         patched.setattr(Path, "rename", refused)
         faults.tables_write(out, "new")
     assert visible(out) != old
-    settle(out)
+    recover(out)
     assert visible(out) == old
     assert hidden(out) == []
 
@@ -276,7 +276,7 @@ def test_the_working_directory_is_not_replaced(tmp_path: Path, monkeypatch: pyte
 def test_settling_lets_a_living_writer_be(tmp_path: Path) -> None:
     with Folder(tmp_path) as folder:
         (folder.new / "api_calls.parquet").write_text("new")
-        settle(tmp_path)
+        recover(tmp_path)
         folder.commit(["api_calls.parquet"])
-    settle(tmp_path)
+    recover(tmp_path)
     assert visible(tmp_path) == {"api_calls.parquet": "new"}

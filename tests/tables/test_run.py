@@ -73,7 +73,7 @@ def test_runs_in_one_folder_join_exactly(tmp_path: Path) -> None:
             RollingTables(tmp_path, tuple(TABLES)) as files,
         ):
             session.wait(60)
-            files.write(session.take())
+            files.write(session.drain())
             files.close_files()
             files.write(session.finish())
             files.finish()

@@ -233,7 +233,7 @@ def test_live_gives_the_same_rows(name: str) -> None:
     found: list[pa.RecordBatch] = []
     with Session(FileSource(CLOCKS / name, pieces=500)) as session:
         while not session.wait(0.01):
-            found += [batch for table, batch in session.take().items() if table == "latencies"]
+            found += [batch for table, batch in session.drain().items() if table == "latencies"]
         found += [batch for table, batch in session.finish().items() if table == "latencies"]
     live = [{**row, "capture": ""} for batch in found for row in batch.to_pylist()]
     whole = [

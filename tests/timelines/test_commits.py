@@ -199,7 +199,7 @@ def test_beyond_the_limit_the_end_told_longest_ago_is_forgotten(monkeypatch: pyt
     assert followed.forgotten == 1
     for partition in (0, 1, 2):
         followed.add(offsets({"place": 9, "partition": partition, "committed": 40}), [])
-    rows = [row for batch in followed.take(1) for row in batch.to_pylist()]
+    rows = [row for batch in followed.drain(1) for row in batch.to_pylist()]
     assert [row["lag"] for row in rows] == [60, None, 60]
 
 
@@ -213,7 +213,7 @@ def test_what_hostile_numbers_reach_is_a_row() -> None:
         {"partition": 2**31 - 1, "committed": most},
     ]
     followed.add(offsets(*({**row, "place": number} for number, row in enumerate(rows))), [])
-    (batch,) = followed.take(1)
+    (batch,) = followed.drain(1)
     assert [(row["partition"], row["high_watermark"], row["lag"]) for row in batch.to_pylist()] == [
         (-1, most, most),
         (2**31 - 1, 5, None),

@@ -327,7 +327,7 @@ def test_a_reader_that_comes_after_its_produce_was_let_go_is_counted(monkeypatch
     found.add(_sightings(APPENDED, *range(6)), [])
     found.add(_sightings(FETCHED, 1, 4, 40), [])
     found.finish()
-    rows = pa.Table.from_batches([*found.take(0)]).select(["base_offset", "produced_time", "fetched_time"])
+    rows = pa.Table.from_batches([*found.drain(0)]).select(["base_offset", "produced_time", "fetched_time"])
     seen = [
         (row["base_offset"], bool(row["produced_time"]), bool(row["fetched_time"]))
         for row in rows.to_pylist()
@@ -350,7 +350,7 @@ def test_batches_without_a_reader_are_not_left_out(monkeypatch: pytest.MonkeyPat
         resumed.resume(found.state())
         resumed.batches, found = found.batches, resumed
     found.finish()
-    assert sum(batch.num_rows for batch in found.take(0)) == 60
+    assert sum(batch.num_rows for batch in found.drain(0)) == 60
     assert budget.left_out == 0
 
 

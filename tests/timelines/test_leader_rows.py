@@ -31,7 +31,7 @@ def followed(*said: tuple[int, dict[str, Any]], topic_id: str | None = None) -> 
         topic: dict[str, Any] = {"name": "orders", "partitions": [each]}
         if topic_id is not None:
             topic["topic_id"] = topic_id
-        leaders.take({"topics": [topic]}, teller(number))
+        leaders.add_response({"topics": [topic]}, teller(number))
     return leaders
 
 
@@ -64,8 +64,10 @@ def test_without_epochs_a_leader_that_returns_has_a_new_row() -> None:
 
 def test_a_response_without_ids_is_of_the_topic_that_had_one() -> None:
     leaders = Leaders(MemoryBudget())
-    leaders.take({"topics": [{"name": "orders", "topic_id": "x" * 22, "partitions": [part(1)]}]}, teller(1))
-    leaders.take({"topics": [{"name": "orders", "partitions": [part(1)]}]}, teller(2))
+    leaders.add_response(
+        {"topics": [{"name": "orders", "topic_id": "x" * 22, "partitions": [part(1)]}]}, teller(1)
+    )
+    leaders.add_response({"topics": [{"name": "orders", "partitions": [part(1)]}]}, teller(2))
     leaders.finish()
     assert [(row.topic_id, row.calls) for row in leaders.rows] == [("x" * 22, 2)]
 

@@ -85,7 +85,7 @@ def test_leaders_beyond_the_room_are_left_out() -> None:
             "replica_nodes": [1],
             "isr_nodes": [1],
         }
-        leaders.take({"topics": [{"name": f"t{number}", "partitions": [part]}]}, teller)
+        leaders.add_response({"topics": [{"name": f"t{number}", "partitions": [part]}]}, teller)
     assert budget.used <= budget.most
     assert 0 < len(leaders._known) < 1000
     assert budget.left_out >= 1000 - len(leaders._known)
@@ -94,10 +94,10 @@ def test_leaders_beyond_the_room_are_left_out() -> None:
 def test_what_was_left_out_is_an_anomaly() -> None:
     timelines = Timelines(load_catalog())
     timelines._budget.left_out = 7
-    told = {table: batch for table, batch in timelines.take(0) if table == "anomalies"}
+    told = {table: batch for table, batch in timelines.drain(0) if table == "anomalies"}
     (row,) = told["anomalies"].select(["value"]).to_pylist()
     assert row == {"value": 7}
-    assert not [table for table, _ in timelines.take(0) if table == "anomalies"]
+    assert not [table for table, _ in timelines.drain(0) if table == "anomalies"]
 
 
 def test_versions_are_not_read_where_there_is_no_room_for_them(monkeypatch: pytest.MonkeyPatch) -> None:

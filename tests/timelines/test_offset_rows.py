@@ -74,7 +74,9 @@ def test_what_a_row_commits_reaches_and_begins_with(
 def test_partitions_are_numbers_with_a_sign() -> None:
     """Hostile ones too: ends of other tasks are found under the same number."""
     commits = Commits(load_catalog())
-    commits.note(offsets(*({"api_key": LIST_OFFSETS, OFFSET: 7, "partition": each} for each in (3, -5))))
+    commits.add_log_ends(
+        offsets(*({"api_key": LIST_OFFSETS, OFFSET: 7, "partition": each} for each in (3, -5)))
+    )
     assert {place: end.offset for place, end in commits.ends.items()} == {("orders", 3): 7, ("orders", -5): 7}
     assert all(isinstance(end, End) for end in commits.ends.values())
 

@@ -45,7 +45,7 @@ def followed(noted: list[Noted]) -> dict[str, list[Row]]:
         timelines.add(each)
     timelines.finish()
     found: dict[str, list[Row]] = {}
-    for table, batch in timelines.take(0):
+    for table, batch in timelines.drain(0):
         found.setdefault(table, []).extend(batch.to_pylist())
     return found
 

@@ -14,7 +14,7 @@ def test_what_is_held_back_survives_a_saved_state() -> None:
     records = row("record_batches", call_id=7, connection_id=1, api_key=0, topic="orders", partition=0)
     first = RowPath(CATALOG, TABLES)
     assert first.state() == b""
-    assert first.note({"record_batches": records}) is None
+    assert first.extract({"record_batches": records}) is None
     second = RowPath(CATALOG, TABLES)
     second.resume(first.state())
     assert second.state() == first.state() != b""

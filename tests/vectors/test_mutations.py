@@ -5,7 +5,7 @@ import pytest
 from kwsniff.core.wire.engine import STATUSES, run
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.layout.program import Program, compile_schema
-from kwsniff.view.document import document, unknown_tags
+from kwsniff.view.json_values import document, unknown_tags
 from kwsniff.view.tree import fold
 
 from .golden import RENAMED, TREES, in_order, read, renamed, tags

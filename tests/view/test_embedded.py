@@ -9,8 +9,8 @@ import pytest
 
 from kwsniff.limits import Limits
 from kwsniff.view.decode import decode
-from kwsniff.view.document import document
 from kwsniff.view.embedded import find_inner
+from kwsniff.view.json_values import document
 from kwsniff.view.model import Inner, Surroundings
 from tests.traffic.groups import join_group as whole_join_group
 from tests.traffic.messages import fetch, metadata

@@ -88,13 +88,13 @@ def test_filters_find_something() -> None:
 def test_few_calls_are_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that the core makes are counted, before the filter looks at them."""
     made: list[int] = []
-    over = FilteredCalls.over
+    select = FilteredCalls.select
 
     def counted(self: FilteredCalls, tables: Any) -> Any:
         made.append(tables["api_calls"][0][1])
-        return over(self, tables)
+        return select(self, tables)
 
-    monkeypatch.setattr(FilteredCalls, "over", counted)
+    monkeypatch.setattr(FilteredCalls, "select", counted)
     rows = kwsniff.analyze(FIRST_STEPS).api_calls.to_pylist()
     for text, wanted in {
         "api_key in (1, 3) and latency > 1h": sum(row["api_key"] in (1, 3) for row in rows),

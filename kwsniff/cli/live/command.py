@@ -4,9 +4,9 @@ metrics."""
 import argparse
 import os
 
-from kwsniff.cli.chosen_calls import add_filters
 from kwsniff.cli.help_text import group_of
 from kwsniff.cli.live.options import check
+from kwsniff.cli.options.filters import add_filters
 from kwsniff.cli.options.keylogs import add_keylog_option
 from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option

@@ -9,8 +9,8 @@ from rich.text import Text
 from kwsniff.cli.live.lines import in_short, in_words, overdue_words, pressing
 from kwsniff.cli.live.model import PAGES, ViewState
 from kwsniff.live.connections import not_opened_words
+from kwsniff.live.findings import CurrentFinding
 from kwsniff.live.session import Progress
-from kwsniff.live.watch import CurrentFinding
 from kwsniff.live.window import Window
 from kwsniff.texts import clean, in_time, plural
 from kwsniff.zones import UTC_ZONE, Zone

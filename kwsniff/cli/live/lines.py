@@ -8,11 +8,11 @@ from typing import Self
 
 from kwsniff.live.batches import Batches
 from kwsniff.live.connections import not_opened, not_opened_words
+from kwsniff.live.findings import CurrentFinding
 from kwsniff.live.lines import call_lines
 from kwsniff.live.overdue_responses import OverdueResponses
 from kwsniff.live.rebalances import UnderWay
 from kwsniff.live.session import Progress, Session
-from kwsniff.live.watch import CurrentFinding
 from kwsniff.live.window import Window, rank_figures
 from kwsniff.texts import JSON_VERSION, clean, in_time, json_text, plural
 from kwsniff.zones import UTC_ZONE, Zone

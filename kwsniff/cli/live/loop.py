@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.analysis.chosen_tables import chosen_tables
+from kwsniff.analysis.table_selection import chosen_tables
 from kwsniff.cli.live.lines import IntervalLines, JsonLines, interval_json, interval_line
 from kwsniff.cli.live.options import LiveOptions
 from kwsniff.cli.live.screen import Screen
@@ -25,9 +25,10 @@ from kwsniff.findings.views import READ
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.limits import Limits
 from kwsniff.live.batches import Batches
-from kwsniff.live.chosen_rows import ChosenRows, with_needed
 from kwsniff.live.connections import open_connections
 from kwsniff.live.files import RollingTables, Rotation
+from kwsniff.live.filtered_rows import FilteredRows, with_needed
+from kwsniff.live.findings import WINDOW_S, Watch
 from kwsniff.live.metrics import Metrics
 from kwsniff.live.metrics_port import MetricsServer
 from kwsniff.live.overdue_responses import OverdueResponses
@@ -35,7 +36,6 @@ from kwsniff.live.rebalances import Rebalancing
 from kwsniff.live.retention import Retention
 from kwsniff.live.ring_buffer import PacketRing
 from kwsniff.live.session import Session
-from kwsniff.live.watch import WINDOW_S, Watch
 from kwsniff.live.window import Window
 from kwsniff.memory import keep_below
 from kwsniff.sources.live import kernel_filter, open_live
@@ -66,7 +66,7 @@ class _Run:
         self.files: RollingTables | None = None
         self.metrics: Metrics | None = None
         self.watch: Watch | None = None
-        self.chosen: ChosenRows | None = None
+        self.chosen: FilteredRows | None = None
         self._seen: Rows | None = None
         self.files_trouble: str | None = None
         self.keep = Retention()
@@ -84,11 +84,11 @@ class _Run:
         while not self._is_over():
             service.turn(self.trouble or f"{self.window.calls:,} calls")
             if self.watch and self.watch.is_due:
-                batches, snapshot = self.session.take_with_snapshot()
+                batches, snapshot = self.session.drain_with_snapshot()
                 self._hand_out(batches)
-                self.watch.look(snapshot)
+                self.watch.evaluate(snapshot)
             else:
-                self._hand_out(self.session.take())
+                self._hand_out(self.session.drain())
         service.stopping()
         self._hand_out(self.session.finish(), last=True)
         self._write(RollingTables.finish)
@@ -137,7 +137,7 @@ class _Run:
 
     def _hand_out(self, batches: Batches, *, last: bool = False) -> None:
         if self.ports.absent and "connections" in batches:
-            self.ports.note(ports_of(batches["connections"]))
+            self.ports.add(ports_of(batches["connections"]))
         if self.chosen:
             batches = self.chosen.select(batches)
         self._write(lambda files: files.write(batches))
@@ -145,7 +145,7 @@ class _Run:
         self.window.add(batches)
         self.rebalancing.add(batches)
         overdue = OverdueResponses() if self.chosen else self.session.find_overdue()
-        self.rebalancing.look(overdue)
+        self.rebalancing.add_waiting(overdue)
         self.window.overdue, self.window.under_way = overdue, self.rebalancing.under_way
         self.window.rebalances = self.rebalancing.over
         if self.watch:
@@ -211,7 +211,7 @@ def follow(args: argparse.Namespace, options: LiveOptions) -> int:
             run.metrics = metrics
             if "connections" in tables:
                 run.ports = AskedPorts(options.ports)
-            run.chosen = ChosenRows(options.filter, lambda: session.first_time) if options.filter else None
+            run.chosen = FilteredRows(options.filter, lambda: session.first_time) if options.filter else None
             run.until = None if options.duration is None else time.monotonic() + options.duration
             run.calls_left = args.stop_after
             if not isinstance(output, Screen):

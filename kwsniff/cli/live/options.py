@@ -4,7 +4,7 @@ import argparse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kwsniff.cli.chosen_calls import chosen_filter
+from kwsniff.cli.options.filters import chosen_filter
 from kwsniff.cli.options.limits import parse_limits
 from kwsniff.cli.options.ports import parse_ports
 from kwsniff.cli.options.times import refuse_times

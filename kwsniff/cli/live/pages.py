@@ -11,9 +11,9 @@ from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kwsniff.cli.failures import failure_grids
-from kwsniff.cli.grids import Grid, fit, shorten, widths_in, without
+from kwsniff.cli.error_tables import failure_grids
 from kwsniff.cli.live.model import ORDERS, ViewState
+from kwsniff.cli.text_tables import Grid, fit, shorten, widths_in, without
 from kwsniff.live.calls import endpoint
 from kwsniff.live.window import Figures, Window, rank_figures
 from kwsniff.texts import clean, in_bytes, in_time

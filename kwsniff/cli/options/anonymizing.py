@@ -1,4 +1,4 @@
-"""``--key`` and ``--map``, and what an output without names still has to say."""
+"""``--key`` and ``--map``, and the report on an anonymized output."""
 
 import argparse
 import os
@@ -25,11 +25,13 @@ def add_anonymizing_options(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--key",
         metavar="FILE",
-        help="secret that decides the replacements: with the same one, captures get the same names; created "
-        "if missing; without it, a random one",
+        help="secret key of the replacements: the same key gives the same names in every capture; created if "
+        "missing (default: a random key)",
     )
     parser.add_argument(
-        "--map", metavar="FILE", help="write names and replacements as TSV, readable only by you: keep it"
+        "--map",
+        metavar="FILE",
+        help="write names and replacements as TSV, readable only by you, to translate names back",
     )
 
 

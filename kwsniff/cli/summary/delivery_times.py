@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kwsniff.cli.grids import Grid
+from kwsniff.cli.text_tables import Grid
 from kwsniff.texts import clean, in_time
 
 PART_WORDS: Final = {
@@ -33,7 +33,7 @@ def deliveries_grid(ways: Sequence[Mapping[str, Any]]) -> Grid:
         for each in ways
     ]
     return Grid(
-        "From Produce to readers and their commits",
+        "Delivery latency, from Produce to fetch and commit",
         _NAMES,
         rows,
         ("topic", "reader", "fetch p99", "mostly", "commit p99"),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kwsniff.cli.grids import Grid, Prose
+from kwsniff.cli.text_tables import Grid, Prose
 from kwsniff.texts import clean
 from kwsniff.zones import UTC_ZONE, Zone, from_iso
 

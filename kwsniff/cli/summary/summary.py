@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from kwsniff.cli.failures import failure_grids
-from kwsniff.cli.grids import Grid, Prose, fit, plain, wrap
+from kwsniff.cli.error_tables import failure_grids
 from kwsniff.cli.summary.captures import capture_lines
 from kwsniff.cli.summary.connections import connections_line, encrypted_lines, twins_line
 from kwsniff.cli.summary.delivery_times import deliveries_grid
 from kwsniff.cli.summary.findings import findings_part, reason_of_waits
 from kwsniff.cli.summary.places import place_lines
+from kwsniff.cli.text_tables import Grid, Prose, fit, plain, wrap
 from kwsniff.tables.enums import WORDS
 from kwsniff.tables.servers import name_servers
 from kwsniff.texts import clean, in_bytes, in_percent, in_time, plural

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""What a reader tells of a capture, as facts for Python.
+"""The statistics of a capture, as facts for Python.
 
 Rules
   1. Asked for once per capture: nothing here works on packets.

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""One capture file read by many: where records begin, and which walks over them hold together.
+"""Splits of a capture file for several readers: where records begin, and which walks over them join.
 
 Rules
   1. Records are read by the one reader (packets.pyx); partitioner.pyx counts and copies them.

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Where a record begins, seen from anywhere in a capture.
+"""Finds the beginning of a record from any offset in a capture.
 
 Rules
   1. Every reading of the bytes is followed until those that are left agree: a capture inside a capture ends with the

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Bytes of a capture that runs name by their offset, read where they are as they are fed.
+"""Windows of a capture: bytes that runs name by offset, read as they are fed.
 
 Rules
   1. Captures are read by offset, never mapped: one that shrinks is an error, not the end of the process.

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Headers of tunnels: what is inside, how far behind, and in whose network.
+"""Tunnel headers (VXLAN, Geneve, GRE, ERSPAN, GTP-U): the inner packet, its offset and its network.
 
 Rules
   1. Headers are read, nothing is followed: headers.pyx continues with what is inside.

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Memory that was freed, and that the C library keeps for what may come: rows come and go by the megabyte.
+"""Returns freed memory that the C library keeps to the system: rows come and go by the megabyte.
 
 Rules
   1. Nothing in here knows whose it was; the caller that watches the process's size asks for it.

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Memory of columns on its way to readers and back: fresh memory costs more than all that is written into it.
+"""A pool of column buffers: new memory costs more than all that is written into it.
 
 Rules
   1. A block belongs to its readers until the last of them goes; then it waits for the next column of its size, where

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, autotestdict=False
-"""Rows of whole numbers found by what they say, without sorting them.
+"""Looks up rows of whole numbers by their values, without sorting them.
 
 Rules
   1. Arrays belong to the caller. Their sizes, and numbers that are places in others, are looked at before

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, autotestdict=False
-"""What is written where, added up in passes over rows of partitions and of record batches.
+"""Sums of written bytes per partition, in passes over rows of partitions and of record batches.
 
 Rules
   1. A place is a topic's code times a width and a partition: numbers of one batch. What they are among all

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Passes over whole columns, for which numpy takes several, with arrays in between.
+"""Single passes over whole columns, where numpy needs several and arrays in between.
 
 Rules
   1. Arrays belong to the caller. Their sizes, and numbers that are places in others, are looked at before

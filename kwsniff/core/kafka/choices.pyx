@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Which calls are wanted, as Python says it (choices.pxd has what the core asks).
+"""The filter that Python pushes down to the core (choices.pxd has what the core asks).
 
 Rules
   1. The tables of APIs and versions are filled once; Python is asked once per connection and client id.

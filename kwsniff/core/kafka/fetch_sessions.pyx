@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Which partitions an incremental fetch really asks for (KIP-227).
+"""Fetch sessions: the partitions that an incremental fetch asks for (KIP-227).
 
 Rules
   1. A request of epoch 0 names every partition; the session that its answer opens begins with them. One of a later

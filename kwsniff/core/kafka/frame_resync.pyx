@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""A direction that is out of step: whether a frame begins here.
+"""Resynchronization of a direction after a gap: whether a frame begins here.
 
 Rules
   1. A response is believed in when it answers a call that waits and decodes; one whose end is not here when enough of

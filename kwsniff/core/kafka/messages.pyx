@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Whole messages, kept for readers that want to see them.
+"""The bytes of whole messages, kept for `show` and other readers.
 
 Rules
   1. Only what is confirmed to be Kafka's is handed out; what came before waits with its connection, up to EARLY_BYTES.

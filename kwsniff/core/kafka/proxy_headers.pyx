@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""What proxies and load balancers put in front of a connection's own bytes, passed over piece by piece.
+"""PROXY headers and other preambles of proxies and load balancers, skipped piece by piece.
 
 Rules
   1. One piece at a time, wherever segments cut it: what is there of it is kept until it is whole, up to MOST_PIECE.

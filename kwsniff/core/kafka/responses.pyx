@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Which response answers which request.
+"""Matches responses to requests by correlation id and order.
 
 Rules
   1. A response is matched with the oldest waiting request of its correlation id; if that one's answer may lie in a hole,

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""What TCP had to do twice, or could not do, and the call that it delayed.
+"""TCP events (retransmissions, closed windows, resets), and the call that each delayed.
 
 Rules
   1. Only connections that are Kafka's, or carried nothing, have rows: events wait until that is known, EVENTS of them.

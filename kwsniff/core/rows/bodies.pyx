@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""The messages' own bytes, for layers above the core that read a few of them in full.
+"""The bytes of message bodies, for layers above the core that decode a few of them.
 
 Rules
   1. Only calls of APIs whose layout asks for it have a row; it counts in api_calls, which is taken in the same moment.

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Requests that have no answer yet, for a live capture.
+"""Requests in flight, for a live capture.
 
 Rules
   1. Only what the broker owes is listed: an answer that may have passed unseen is not owed.

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Where the time of a call went: parts that are never negative and add up to the whole.
+"""Latency of a call by part (network, queue wait, broker, ...): never negative, adding up to the total.
 
 Rules
   1. A broker takes a connection's next request when the response before it has been sent (KafkaChannel is muted

@@ -21,7 +21,8 @@ from kwsniff.core.tcp.connection cimport Connection
 from kwsniff.core.tcp.stream_table cimport Streams
 from kwsniff.core.tcp.control_block cimport Direction, block_of
 from kwsniff.core.tcp.round_trips cimport PASSED, PASSED_TOGETHER, Passed
-from kwsniff.core.tcp.retransmissions cimport end_repeated_acks, note_round_trip
+from kwsniff.core.tcp.retransmissions cimport end_repeated_acks
+from kwsniff.core.tcp.rtt_samples cimport add_rtt_sample
 from kwsniff.core.tcp.segments cimport distance
 from kwsniff.core.tcp.stall_causes cimport note_wider
 from kwsniff.core.tcp.window_check cimport doubt_acked, note_acked_ahead
@@ -93,7 +94,7 @@ cdef inline void take_ack(Streams* streams, Connection* connection, int sender, 
     if other.trips.timed and distance(segment.ack, other.trips.timed_seq) >= 0:
         other.trips.timed = False
         if segment.time >= other.trips.timed_at:
-            note_round_trip(other, segment, segment.time - other.trips.timed_at)
+            add_rtt_sample(other, segment, segment.time - other.trips.timed_at)
     if (block_of(connection).handshake.round_trip < 0 and block_of(connection).handshake.syn_time != NO_TIME and own.snd.syn and other.snd.syn
             and not segment.flags & TCP_SYN and segment.time >= block_of(connection).handshake.syn_time):
         if segment.length == 0 and segment.ack == other.snd.isn + 1:

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Addresses as people write them.
+"""IP addresses as text.
 
 Rules
   1. IPv4 is what is mapped into IPv6 (RFC 4291 2.5.5.2), as headers.pyx keeps it.

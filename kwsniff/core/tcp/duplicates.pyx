@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""One packet captured more than once.
+"""Duplicates: one packet captured more than once.
 
 Rules
   1. A copy has the TCP header of the packet, bit by bit, with its timestamps, and IP's identification. Only the checksum may

@@ -23,7 +23,8 @@ from kwsniff.core.tcp.connections cimport begin_connection
 from kwsniff.core.tcp.stream_table cimport ODD_HANDSHAKE, Streams
 from kwsniff.core.tcp.control_block cimport Direction, block_of
 from kwsniff.core.tcp.duplicates cimport is_copy
-from kwsniff.core.tcp.retransmissions cimport tell_event, time_segment
+from kwsniff.core.tcp.retransmissions cimport tell_event
+from kwsniff.core.tcp.rtt_samples cimport start_rtt_sample
 from kwsniff.core.tcp.segments cimport distance
 
 
@@ -65,7 +66,7 @@ cdef void take_syn(Streams* streams, Connection* connection, Direction* own, Seg
             tell_event(streams, connection, TCP_EVENT_SYN_AGAIN, sender, -1, -1, -1, -1, segment.time, segment.frame,
                        streams.capture)
         return
-    time_segment(own, segment, 1)
+    start_rtt_sample(own, segment, 1)
     own.snd.syn = True
     own.snd.isn = segment.seq
     own.marks.scale = 1 + (segment.scale if segment.scale >= 0 else 0)

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""What other folders read of a connection that they do not know the inside of.
+"""Accessors to parts of a connection, for folders that do not know its structure.
 
 Rules
   1. A part is inside the connection: it is there as long as that is.

@@ -4,7 +4,8 @@
 Rules
   1. They are kept in the order of their numbers, and in that of their coming where these are the same.
   2. One that reaches over others is kept in parts, each behind what came before it: the first copy of a byte wins.
-  3. Bounds are the caller's; what is held is counted here.
+  3. It is bounded by bytes and segments per direction, and by the bytes of all queues (`exceeds_bounds`); streams.pyx
+     drains what is full.
 
     first -> segment, bytes -> segment, bytes -> ... <- last
 """
@@ -59,6 +60,12 @@ cdef inline bint is_queued(ReorderQueue* queue, uint32_t seq, uint32_t length) n
             seq = queued.seq + queued.length
         queued = queued.next
     return False
+
+
+cdef inline bint exceeds_bounds(Streams* streams, ReorderQueue* queue, uint32_t length) noexcept nogil:
+    """Whether a segment of this length exceeds a limit of its queue, or that of all queues together."""
+    return (queue.bytes + length > streams.limits.reorder_bytes or queue.num >= streams.limits.reorder_segments
+            or streams.reorder_total + length > streams.limits.reorder_bytes_total)
 
 
 cdef inline size_t enqueue_segment(Streams* streams, ReorderQueue* queue, Segment* segment, Arrival* arrival,

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Which resets count.
+"""Which resets (RST) end a connection.
 
 Rules
   1. A reset counts where its receiver would take it: at a number between the last acknowledged and the furthest that the

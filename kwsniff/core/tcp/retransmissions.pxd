@@ -1,12 +1,11 @@
 # cython: language_level=3
-"""How far away the other side is, what lost segments and closed windows took: what timing.pyx asks of a direction.
+"""What lost segments and closed windows took: what timing.pyx asks of a direction.
 
 Rules
-  1. Any acknowledgement tells how long the way takes at most. How long it takes tell those that nothing held up.
-  2. A segment that comes again after it was acknowledged is not a loss.
-  3. What fills a hole was sent again where its sender's stamps, or its receiver, prove it; else it may have been
+  1. A segment that comes again after it was acknowledged is not a loss.
+  2. What fills a hole was sent again where its sender's stamps, or its receiver, prove it; else it may have been
      overtaken on its way.
-  4. A hole counts from the segment that showed it to the one that fills it; one that is given up does not.
+  3. A hole counts from the segment that showed it to the one that fills it; one that is given up does not.
 
     sent   ---- 1 ---- 2 ------- 2 again ->        seen   ---- 1 ---- 3 ---- 4 ---- 2 ->
                        [ Again ]                                      [ `mended` ]
@@ -24,47 +23,10 @@ from kwsniff.core.tcp.connection cimport Connection
 from kwsniff.core.tcp.stream_table cimport Streams
 from kwsniff.core.tcp.control_block cimport Direction, block_of
 from kwsniff.core.tcp.events cimport TcpEvent
-from kwsniff.core.tcp.round_trips cimport AGAIN, NEAR_TRIPS, Again
+from kwsniff.core.tcp.round_trips cimport AGAIN, Again
 
 cdef enum:
     REPEATED_ACKS = 3           # this number shows that a segment is missing (RFC 5681 3.2)
-
-cdef extern from *:
-    """
-    #define DELAYED_ACK 35000000LL
-    """
-    const int64_t DELAYED_ACK   # later by this: a receiver that waited for more (RFC 1122 4.2.3.2)
-
-
-cdef inline void time_segment(Direction* own, Segment* segment, uint32_t length) noexcept nogil:
-    """One segment at a time is timed until its acknowledgement, never a repeated one (RFC 6298, Karn's rule)."""
-    if not own.trips.timed and segment.time != NO_TIME:
-        own.trips.timed = True
-        own.trips.timed_seq = segment.seq + length
-        own.trips.timed_at = segment.time
-
-
-cdef inline void note_round_trip(Direction* own, Segment* segment, int64_t took) noexcept nogil:
-    """Nothing holds up a handshake's acknowledgement, nor those that come by themselves and immediately."""
-    if own.trips.smallest < 0 or took < own.trips.smallest:
-        own.trips.smallest = took
-    own.marks.trip = took
-    if own.snd.syn and own.trips.timed_seq == own.snd.isn + 1:
-        if segment.length or segment.ack != own.snd.isn + 1:
-            return              # the capture missed the handshake's, and this came when there was something to say
-        own.trips.floor = took
-    elif segment.length or took > own.trips.floor + DELAYED_ACK:
-        return
-    if own.trips.num_near % NEAR_TRIPS == 0:
-        own.trips.near[1] = own.trips.near[0]
-        own.trips.near[0] = took
-        own.trips.farthest[1] = own.trips.farthest[0]
-        own.trips.farthest[0] = took
-    elif took < own.trips.near[0]:
-        own.trips.near[0] = took
-    elif took > own.trips.farthest[0]:
-        own.trips.farthest[0] = took
-    own.trips.num_near += 1
 
 
 cdef inline void note_data(Direction* own, Segment* segment) noexcept nogil:

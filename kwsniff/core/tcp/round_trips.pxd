@@ -1,8 +1,8 @@
 # cython: language_level=3
 # How long the way to the receiver of one direction takes, and when the latest bytes were acknowledged or sent again.
 #
-# Rule 1: retransmissions.pxd and acknowledgements.pxd write it; capture_point.pyx and timing.pyx read it per call. An
-#         answer that was quicker than `near` is written by timing.pyx.
+# Rule 1: rtt_samples.pxd, retransmissions.pxd and acknowledgements.pxd write it; capture_point.pyx and timing.pyx read
+#         it per call. An answer that was quicker than `near` is written by timing.pyx.
 # Rule 2: what every acknowledgement touches comes first, the rings last.
 #
 #     segment ---- timed ----> acknowledgement     near: the smallest of the latest NEAR_TRIPS

@@ -52,13 +52,15 @@ from kwsniff.core.tcp.duplicates cimport is_copy, remember_packet
 from kwsniff.core.tcp.handshakes cimport begin_behind_syn, goes_on_elsewhere, opens_anew, pass_over_syn, take_syn
 from kwsniff.core.tcp.delivery cimport declare_gap, deliver, deliver_queued, drain_queue, drop_payload
 from kwsniff.core.tcp.endings cimport end_connection
-from kwsniff.core.tcp.reorder_queue cimport drop_queued, held_to, is_queued, is_reached, enqueue_segment
+from kwsniff.core.tcp.reorder_queue cimport (
+    drop_queued, enqueue_segment, exceeds_bounds, held_to, is_queued, is_reached,
+)
 from kwsniff.core.tcp.progress cimport fits, is_keep_alive, note_sent
 from kwsniff.core.tcp.overlap cimport differs, remember
 from kwsniff.core.tcp.retransmissions cimport (
-    note_again, note_data, note_mended, note_window, time_segment,
-    was_lost, zero_window_until,
+    note_again, note_data, note_mended, note_window, was_lost, zero_window_until,
 )
+from kwsniff.core.tcp.rtt_samples cimport start_rtt_sample
 from kwsniff.core.tcp.resets cimport (
     answers_unseen, doubt_reset, end_of, goes_on_after_reset, is_behind_reset, is_reset, is_told_whole, note_ttl, resets,
     waits_behind_reset,
@@ -409,12 +411,12 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     if own.snd.beginning and -WINDOW <= ahead <= WINDOW:
         if ahead < 0:
             begin_earlier(own, &block_of(connection).direction[1 - sender], segment.seq)
-        hold(streams, connection, sender, segment, arrival)
+        queue_segment(streams, connection, sender, segment, arrival)
         return
     if ahead == 0:
         own.check.strange = 0
         remember(&own.recent, segment.seq, segment.length, segment.payload)
-        time_segment(own, segment, segment.length)
+        start_rtt_sample(own, segment, segment.length)
         if was_lost(own, &block_of(connection).direction[1 - sender], segment):
             take_lost(streams, connection, sender, segment, arrival)
         elif own.queue.first != NULL or segment.time > own.trips.sent_at + STALL_LEAST:
@@ -436,7 +438,7 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     own.check.strange = 0
     if ahead > 0:
         own.traffic.out_of_order += 1
-        hold(streams, connection, sender, segment, arrival)
+        queue_segment(streams, connection, sender, segment, arrival)
         return
     repeated = <uint32_t>(-ahead)
     if repeated >= segment.length:
@@ -496,7 +498,7 @@ cdef void hold_behind_reset(Streams* streams, Connection* connection, int sender
         rest.seq += <uint32_t>repeated
         rest.length -= <uint32_t>repeated
         rest.payload = drop(segment.payload, repeated)
-    hold(streams, connection, sender, &rest, arrival)
+    queue_segment(streams, connection, sender, &rest, arrival)
 
 
 cdef void rebase(Streams* streams, Connection* connection, int sender, Segment* segment,
@@ -514,13 +516,11 @@ cdef void rebase(Streams* streams, Connection* connection, int sender, Segment* 
     deliver(streams, connection, sender, segment.payload, segment.length, arrival)
 
 
-cdef void hold(Streams* streams, Connection* connection, int sender, Segment* segment,
-               Arrival* arrival) noexcept nogil:
+cdef void queue_segment(Streams* streams, Connection* connection, int sender, Segment* segment,
+                        Arrival* arrival) noexcept nogil:
     cdef Direction* own = &block_of(connection).direction[sender]
     cdef bint is_again
-    if (own.queue.bytes + segment.length > streams.limits.reorder_bytes
-            or own.queue.num >= streams.limits.reorder_segments
-            or streams.reorder_total + segment.length > streams.limits.reorder_bytes_total):
+    if exceeds_bounds(streams, &own.queue, segment.length):
         if waits_behind_reset(connection):
             end_connection(streams, connection, ENDING_RESET)
             drop_payload(streams, arrival, DROP_AFTER_END, segment.payload.num)

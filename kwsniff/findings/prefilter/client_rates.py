@@ -1,4 +1,4 @@
-"""How fast clients ask, and whether they pause: sums and bounds for the rules about storms and silence."""
+"""Request rates and pauses of clients: sums and bounds for the rules about storms and silence."""
 
 from collections.abc import Mapping, Sequence
 from itertools import starmap

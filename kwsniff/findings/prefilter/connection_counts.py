@@ -1,4 +1,4 @@
-"""What connections suffered, counted by the batch: bounds for the rules about opening, ends and loss."""
+"""Failures of connections, counted per batch: bounds for the rules about opening, ends and loss."""
 
 from collections.abc import Mapping
 from typing import Any, Final

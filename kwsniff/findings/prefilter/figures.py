@@ -1,4 +1,4 @@
-"""What there is at all, counted while rows pass: a rule whose figures are not reached is not asked.
+"""Counts kept while rows pass: a rule is only evaluated if its figures are reached.
 
 Most captures show next to nothing that is wrong. These figures are cheap, and each is a bound: what a rule
 looks for is not there when they stay below what its `when` says. They decide no finding; the rules do.
@@ -89,8 +89,8 @@ class Figures:
 
     def name_topics(self, names: Mapping[str, str]) -> None:
         """Topics were shown by id and have got these names (by id) since."""
-        self._volumes.name(names)
-        self._lags.name(names)
+        self._volumes.name_topics(names)
+        self._lags.name_topics(names)
         self.long_texts |= not is_short(texts([*names.values()]))
 
     def state(self) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""How much committed lag grows: a bound for the rule `lag_grows`, which needs DuckDB to be asked."""
+"""Growth of committed lag: a bound that decides whether the rule `lag_grows` is evaluated."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -59,7 +59,7 @@ class Lags:
             self._rows.clear()
             self._known.clear()
 
-    def name(self, names: Mapping[str, str]) -> None:
+    def name_topics(self, names: Mapping[str, str]) -> None:
         """Topics of these ids have got names since."""
         labels = [label for _, label in self._known.values()]
         self._known = {}

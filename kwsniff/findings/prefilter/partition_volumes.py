@@ -1,4 +1,4 @@
-"""How much is written where: sums and bounds for the rules about partitions and codecs."""
+"""Bytes written per partition: sums and bounds for the rules about partitions and codecs."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
@@ -75,7 +75,7 @@ class Volumes:
         """
         return {} if self.shown.is_crowded else self._written.sums(self.shown)
 
-    def name(self, names: Mapping[str, str]) -> None:
+    def name_topics(self, names: Mapping[str, str]) -> None:
         """What was counted by id counts by name, as far as `names` (id -> topic) says it."""
         if self._by_id:
             self._written.merge(self._by_id.state(), names)

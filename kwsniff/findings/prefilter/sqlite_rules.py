@@ -1,4 +1,4 @@
-"""Rules that need nothing but sums made while rows pass, asked without DuckDB.
+"""Rules that need only sums kept while rows pass: SQLite evaluates them, without DuckDB.
 
 Loading and starting DuckDB takes longer than analyzing a small capture; these sums have a row per client, or
 per partition, and Python's own SQLite takes the same queries of them.

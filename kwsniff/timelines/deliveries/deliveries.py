@@ -99,7 +99,7 @@ class Deliveries:
             schema=commits.schema,
         )
 
-    def take(self, at_least: int) -> Iterator[pa.RecordBatch]:
+    def drain(self, at_least: int) -> Iterator[pa.RecordBatch]:
         """The rows, if there are enough."""
         if self.batches and sum(batch.num_rows for batch in self.batches) >= at_least:
             yield from self.batches

@@ -158,7 +158,7 @@ def _put_together(calls: pa.RecordBatch, *found: _Found) -> pa.RecordBatch:
     order = np.argsort(places * _KINDS + kind, kind="stable")
     kind, places = kind[order], places[order]
 
-    def gather(name: str) -> Numbers:
+    def gather_column(name: str) -> Numbers:
         """A column of the rows themselves."""
         parts = [whole_numbers(rows.rows[name], 0)[each.rows] for rows, seen in found for each in seen]
         return np.concatenate(parts)[order].astype(np.int64, copy=False)
@@ -167,7 +167,7 @@ def _put_together(calls: pa.RecordBatch, *found: _Found) -> pa.RecordBatch:
     # A first byte that was sent again may come after the last one.
     told["end"] = np.where(told["end"] == UNKNOWN, UNKNOWN, np.maximum(told["shown"], told["end"]))
     told |= {"kind": kind, PLACE: places}
-    told |= {name: gather(name) for name in ("partition", "call_id", "connection_id")}
+    told |= {name: gather_column(name) for name in ("partition", "call_id", "connection_id")}
     for name in ("base", "last", *_OF_BATCHES, "flags"):
         parts = [each.values.get(name, np.full(len(each.rows), NONE)) for _, seen in found for each in seen]
         told[name] = np.concatenate(parts)[order]

@@ -1,4 +1,4 @@
-"""Which connections may be twins at all, told in memory that does not grow with their number.
+"""Fingerprints of connections: which ones may be twins, in bounded memory.
 
 Every key of a connection (its sequence numbers, the hash of its messages; of captures of several places its
 addresses and ports, too) is counted in one of many places, chosen by a hash of it. Those alone in their place

@@ -138,7 +138,7 @@ class Cluster:
             self._names.learn(said, place)
             self._servers.add_metadata((address, port), said)
             teller = Teller(call_id, capture, client, address, port, time, place)
-            found.leaders = self._leaders.take(said, teller)
+            found.leaders = self._leaders.add_response(said, teller)
             found.brokers = self._take_metadata(said, call_id, time, capture)
         elif before is None and self._has_room_for_ranges():
             said = read_response(self._catalog, key, version, response)

@@ -128,7 +128,7 @@ class Leaders:
         self.changes: list[Change] | None = None
         """Changes of replica numbers, if requested."""
 
-    def take(self, said: Fields, teller: Teller) -> list[Leader]:
+    def add_response(self, said: Fields, teller: Teller) -> list[Leader]:
         """Takes one response, in the order in which calls ended; returns its rows."""
         told = []
         for place, leader, epoch, copies in self._read_partitions(said):

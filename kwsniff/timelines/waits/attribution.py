@@ -141,7 +141,7 @@ class ProvenWaits:
         self._meetings = Meetings()
         self._verdicts = Verdicts()
 
-    def take(self, at_least: int) -> Iterator[pa.RecordBatch]:
+    def drain(self, at_least: int) -> Iterator[pa.RecordBatch]:
         """The completed rows, if there are enough."""
         if sum(batch.num_rows for batch in self.rows) >= at_least:
             yield from self.rows

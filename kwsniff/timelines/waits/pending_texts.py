@@ -20,7 +20,7 @@ class HeldTexts:
         self._brought: deque[tuple[int, int]] = deque()
         self._latest = 0
 
-    def note(self, told: pa.RecordBatch, timed: pa.RecordBatch | None) -> None:
+    def add(self, told: pa.RecordBatch, timed: pa.RecordBatch | None) -> None:
         """Offsets of calls, and their held rows."""
         if told.num_rows:
             self._add(_size_of(told), whole_numbers(told["response_end_time"], null=0))

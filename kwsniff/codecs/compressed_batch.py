@@ -1,4 +1,4 @@
-"""Decompression of a record batch, with a limit on the output.
+"""Decompression of a record batch by its codec (gzip, snappy, lz4, zstd), with a limit on the output.
 
 Kafka's codec numbers are bits 0-2 of a batch's attributes: 0 none, 1 gzip (RFC 1952), 2 snappy (in blocks
 after a special header, or bare), 3 lz4 (frame format), 4 zstd. ``CodecError`` is the only exception;

@@ -8,7 +8,7 @@ import zlib
 import pyarrow as pa
 import pytest
 
-from kwsniff.codecs.compressed_part import CodecError, decompress, xxh32
+from kwsniff.codecs.compressed_batch import CodecError, decompress, xxh32
 
 TEXT = b"the quick brown fox " * 2000
 

@@ -19,13 +19,13 @@ from kwsniff.cli.live.header import wrong
 from kwsniff.cli.live.lines import interval_json, interval_line
 from kwsniff.findings.views import READ
 from kwsniff.limits import Limits
-from kwsniff.live import watch as watch_module
+from kwsniff.live import findings as watch_module
 from kwsniff.live.batches import one_batch
 from kwsniff.live.files import RollingTables
+from kwsniff.live.findings import MOST_HELD, Watch
 from kwsniff.live.metrics import Metrics
-from kwsniff.live.series import MOST_SERIES
+from kwsniff.live.prometheus import MOST_SERIES
 from kwsniff.live.session import Session
-from kwsniff.live.watch import MOST_HELD, Watch
 from kwsniff.live.window import Window
 from kwsniff.memory import foreign_bytes
 from kwsniff.tables.harm import HeldHarm
@@ -81,10 +81,10 @@ def watched(path: Path, most_rows: int = ROWS) -> tuple[Watch, Session]:
         Watch(session.read_snapshot, most_rows=most_rows, every=0) as watch,
     ):
         while not session.wait(0.005):
-            batches, picture = session.take_with_snapshot()
+            batches, picture = session.drain_with_snapshot()
             watch.add(batches)
             if watch.is_due:
-                watch.look(picture)
+                watch.evaluate(picture)
         watch.add(session.finish())
         watch.conclude()
     return watch, session
@@ -93,7 +93,7 @@ def watched(path: Path, most_rows: int = ROWS) -> tuple[Watch, Session]:
 def go_to_the_end(session: Session, watch: Watch) -> None:
     """Without a further look."""
     while not session.wait(0.01):
-        watch.add(session.take())
+        watch.add(session.drain())
     watch.add(session.finish())
     watch.conclude()
 
@@ -145,10 +145,10 @@ def test_of_a_healthy_one_nothing_is_said_at_any_time(name: str) -> None:
         ) as watch,
     ):
         while not session.wait(0.002):
-            batches, picture = session.take_with_snapshot()
+            batches, picture = session.drain_with_snapshot()
             watch.add(batches)
             if watch.is_due:
-                watch.look(picture)
+                watch.evaluate(picture)
         watch.add(session.finish())
         watch.conclude()
     assert watch.trouble is None
@@ -166,10 +166,10 @@ def test_looking_before_the_first_packet_is_no_trouble(first: int) -> None:
         while not watch.is_due:
             session.wait(0.001)
         for _ in range(20):
-            batches, picture = session.take_with_snapshot()
+            batches, picture = session.drain_with_snapshot()
             assert picture is None
             watch.add(batches)
-            watch.look(picture)
+            watch.evaluate(picture)
             session.wait(0.01)
         source.go_on.set()
         go_to_the_end(session, watch)
@@ -185,10 +185,10 @@ def test_a_stall_is_named_while_it_lasts() -> None:
         Watch(session.read_snapshot, most_rows=ROWS, every=0) as watch,
     ):
         for _ in range(int(PATIENCE_S / 0.05)):
-            batches, picture = session.take_with_snapshot()
+            batches, picture = session.drain_with_snapshot()
             watch.add(batches)
             if watch.is_due:
-                watch.look(picture)
+                watch.evaluate(picture)
             if any(each.finding.finding == "broker_stalled" for each in watch.held):
                 break
             arrived.wait(0.05)
@@ -268,11 +268,11 @@ def test_files_say_what_calls_and_connections_suffered(capture: str, tmp_path: P
     ):
         files.findings, files.harm = watch.pop_findings, watch.pop_harm
         while not session.wait(0.005):
-            batches, picture = session.take_with_snapshot()
+            batches, picture = session.drain_with_snapshot()
             files.write(batches)
             watch.add(batches)
             if watch.is_due:
-                watch.look(picture)
+                watch.evaluate(picture)
         batches = session.finish()
         files.write(batches)
         watch.add(batches)
@@ -321,7 +321,7 @@ def test_harm_that_a_later_look_does_not_find_is_taken_back() -> None:
 
 def test_what_takes_too_much_memory_is_looked_for_in_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = {"api_calls": kwsniff.analyze(INCIDENTS / "throttled" / "broker.pcap").api_calls.to_batches()[0]}
-    monkeypatch.setattr("kwsniff.live.watch._LEAST_ROWS", 1)
+    monkeypatch.setattr("kwsniff.live.findings._LEAST_ROWS", 1)
     watch = Watch(lambda _: {}, most_rows=1_000_000, memory=500_000_000)
     for _ in range(10):
         watch.add(batch)
@@ -349,9 +349,9 @@ def test_a_look_leaves_rows_out_before_it_takes_too_much(monkeypatch: pytest.Mon
         looked_at.append([batch.num_rows for batch in batches])
         return one_batch(batches)
 
-    monkeypatch.setattr("kwsniff.live.watch._LEAST_ROWS", 1)
-    monkeypatch.setattr("kwsniff.live.watch.one_batch", noted)
-    monkeypatch.setattr("kwsniff.live.watch.resident_bytes", lambda: 100_000_000)
+    monkeypatch.setattr("kwsniff.live.findings._LEAST_ROWS", 1)
+    monkeypatch.setattr("kwsniff.live.findings.one_batch", noted)
+    monkeypatch.setattr("kwsniff.live.findings.resident_bytes", lambda: 100_000_000)
     memory = 100_000_000 + watch_module._TO_LOOK  # with nothing left for copies of rows
     watch = Watch(lambda _: {}, most_rows=1_000_000, memory=memory)
     for begin in (0, 9, 18):
@@ -393,7 +393,7 @@ def test_a_rule_that_fails_ends_the_search_and_nothing_else(monkeypatch: pytest.
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("no room")
 
-    monkeypatch.setattr("kwsniff.live.watch.evaluate", fail)
+    monkeypatch.setattr("kwsniff.live.findings.evaluate", fail)
     watch, session = watched(INCIDENTS / "throttled" / "broker.pcap")
     assert watch.trouble == "the search for findings has stopped: no room"
     assert watch.held == ()

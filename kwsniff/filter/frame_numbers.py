@@ -1,4 +1,4 @@
-"""Packets and TCP streams that a filter names by Wireshark's numbers: the calls that they belong to.
+"""Wireshark's numbers of packets and TCP streams in a filter (`--frame`, `--stream`), and their calls.
 
 A number counts in one capture file. One reading of the file finds its connections, another one a packet's
 sender: so a call is compared with the connection and the direction of the packet.
@@ -110,11 +110,11 @@ def _find_connections(capture: str) -> list[_Connection]:
     builder = PartBuilder(load_catalog(), ENUMS)
     rows: list[dict[str, Any]] = []
 
-    def take() -> None:
+    def drain() -> None:
         batch = builder.build_some("connections", analyzer.take("connections"), set(_COLUMNS))
         rows.extend(batch.to_pylist())
 
-    analyzer.when_full = take
+    analyzer.when_full = drain
     with CaptureFile(capture) as opened:
         analyzer.open_capture(opened.name)
         try:
@@ -126,7 +126,7 @@ def _find_connections(capture: str) -> list[_Connection]:
         except CaptureError as error:
             raise CaptureError(f"{opened.name}: {error}") from error
     analyzer.finish()
-    take()
+    drain()
     found = [
         _Connection(
             ((row["client_address"], row["client_port"]), (row["broker_address"], row["broker_port"])),

@@ -1,4 +1,4 @@
-"""What differs in BAD, each effect once: the calls that bear it most, and the others that show it, too."""
+"""Effects of a comparison: each difference once, for the calls that show it most."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

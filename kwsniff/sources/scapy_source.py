@@ -1,4 +1,4 @@
-"""scapy's socket as a source: for machines with neither dumpcap nor tcpdump.
+"""A scapy socket as a live source, for machines with neither dumpcap nor tcpdump.
 
 Every packet passes through the interpreter, so this handles about ten thousand packets per second; beyond
 that the kernel drops and counts packets.

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from kwsniff.codecs.compressed_part import xxh32
+from kwsniff.codecs.compressed_batch import xxh32
 
 _GZIP, _SNAPPY, _LZ4, _ZSTD = 1, 2, 3, 4
 _GZIP_HEADER: Final = b"\x1f\x8b\x08%c\0\0\0\0\0\xff"
@@ -197,15 +197,15 @@ def _snappy_block(plain: bytes, size: int) -> bytes:
 
     codec: Any = pa.Codec("snappy")
 
-    def make(stored: int) -> bytes:
+    def compress_rest(stored: int) -> bytes:
         rest = bytes(codec.compress(plain[stored:], asbytes=True))
         head = _uvarint(len(plain)) + (_literal(plain[:stored], 0) if stored else b"")
         return head + rest[len(_uvarint(len(plain) - stored)) :]
 
-    least = make(0)
+    least = compress_rest(0)
     if len(least) >= size:
         return least
-    block = _with_literals(len(plain), size, make)
+    block = _with_literals(len(plain), size, compress_rest)
     return _pad_snappy(block, size - len(block))
 
 

@@ -197,7 +197,7 @@ class Watch:
             harm, self._harm = self._harm, HeldHarm(MOST_NOTED_CALLS)
         return harm
 
-    def look(self, snapshot: Snapshot | None) -> None:
+    def evaluate(self, snapshot: Snapshot | None) -> None:
         """Makes the thread evaluate the current window."""
         with self._turn:
             self._job = tuple(self._steps), snapshot

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import kwsniff
-from kwsniff.cli.grids import Grid, fit, plain, shorten, wrap
 from kwsniff.cli.summary.summary import show_summary
+from kwsniff.cli.text_tables import Grid, fit, plain, shorten, wrap
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ("first_steps", "throttled", "transactions", "snaplen_96", "refusals", "three_brokers")

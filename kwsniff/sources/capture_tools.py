@@ -1,4 +1,4 @@
-"""dumpcap and tcpdump as child processes.
+"""Live sources: dumpcap and tcpdump as child processes.
 
     dumpcap   pcapng; delivers packets within 250 ms; reports drops at its end; before that, kwsniff
               reads its socket if permitted (kernel_drops.py)

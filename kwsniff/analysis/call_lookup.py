@@ -1,4 +1,4 @@
-"""Calls that a folder of tables knows, and when they passed, for who wants their messages and no others."""
+"""Chosen calls in a folder of tables, with their times: what `show --tables` has to read of a capture."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from kwsniff.anonymize.fitting import fit
 from kwsniff.anonymize.names import Detail, Names
-from kwsniff.codecs.compressed_part import decompress
+from kwsniff.anonymize.padded_compression import fit
+from kwsniff.codecs.compressed_batch import decompress
 from kwsniff.layout.catalog import load_catalog
 
 NAMES = Names(bytes(32), load_catalog().names)

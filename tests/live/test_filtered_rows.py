@@ -14,7 +14,7 @@ import pytest
 import kwsniff
 from kwsniff.filter.parser import parse_filter
 from kwsniff.filter.rows_of_calls import TABLES_OF_CALLS
-from kwsniff.live.chosen_rows import ChosenRows, _remember
+from kwsniff.live.filtered_rows import FilteredRows, _remember
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.timelines.waits.pending_rows import UNSETTLED
 
@@ -107,7 +107,7 @@ def test_rows_that_come_later_than_their_call_are_there(tmp_path: Path) -> None:
 
 
 def test_a_call_is_remembered_until_its_later_row_comes() -> None:
-    chosen = ChosenRows(parse_filter("call_id > 0"), lambda: None)
+    chosen = FilteredRows(parse_filter("call_id > 0"), lambda: None)
     calls = pa.RecordBatch.from_pylist(
         [{"call_id": 7, "connection_id": 1, "api_key": 1}], coded_schema(TABLES["api_calls"])
     )

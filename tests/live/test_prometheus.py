@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kwsniff.live import series as series_room
-from kwsniff.live.series import EDGES_S, IDLE_S, LONGEST_LABEL, MOST_SERIES, OTHER, Series
+from kwsniff.live import prometheus
+from kwsniff.live.prometheus import EDGES_S, IDLE_S, LONGEST_LABEL, MOST_SERIES, OTHER, Series
 
 MS = 1_000_000
 
@@ -114,7 +114,7 @@ def clients(series: Series) -> list[str]:
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(series_room, "MOST_SERIES", 3)
+    monkeypatch.setattr(prometheus, "MOST_SERIES", 3)
 
 
 @pytest.mark.usefixtures("few")
@@ -156,7 +156,7 @@ def test_an_idle_label_takes_its_own_series_alone() -> None:
 
 
 def test_combinations_of_labels_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(series_room, "MOST_PAIRS", 4)
+    monkeypatch.setattr(prometheus, "MOST_PAIRS", 4)
     series = made()
     for api in ("Fetch", "Produce", "Metadata"):
         counted(series, "a", "b", api=api)

@@ -1,4 +1,4 @@
-"""The common style of all charts. page.js has the colours of the light and dark themes."""
+"""The common style of charts; each section draws its own. page.js has the colours of both themes."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -32,10 +32,10 @@ def timed_figure(span: Span, height: int, **options: Any) -> "figure":
     plot.xaxis.formatter = DatetimeTickFormatter(
         milliseconds="%H:%M:%S.%3N", seconds="%H:%M:%S", minsec="%H:%M:%S", minutes="%H:%M", hourmin="%H:%M"
     )
-    return settle(plot)
+    return style_figure(plot)
 
 
-def settle(plot: "figure") -> "figure":
+def style_figure(plot: "figure") -> "figure":
     """No logo, tools only on hover, and no wheel zoom that would block scrolling."""
     plot.toolbar.logo = None
     plot.toolbar.autohide = True

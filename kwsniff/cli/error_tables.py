@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kwsniff.cli.grids import Grid
+from kwsniff.cli.text_tables import Grid
 from kwsniff.texts import clean, in_percent
 
 Rows = Sequence[Mapping[str, Any]]

@@ -1,5 +1,5 @@
-"""What a filter decides before messages are decoded: by connection, client id, API, version, time,
-correlation id."""
+"""The part of a filter that is pushed down to the core, which decides it before bodies are decoded: by
+connection, client id, API, version, time, correlation id."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -35,7 +35,7 @@ COLUMNS: Final = frozenset({*_OF_API, *_OF_CONNECTION, "request_time", "correlat
 """Of api_calls: what may be known before a body is decoded."""
 
 
-class EarlyChoice:
+class PushedFilter:
     """A filter as the core asks it (core.analyzer.Choice). The core drops only calls that cannot be
     chosen."""
 
@@ -77,6 +77,6 @@ class EarlyChoice:
         return lessons, wanted
 
 
-def early_choice(filter_: Filter, catalog: Catalog) -> EarlyChoice | None:
+def push_down(filter_: Filter, catalog: Catalog) -> PushedFilter | None:
     """None for a filter that only messages decide."""
-    return None if filter_.columns.isdisjoint(COLUMNS) else EarlyChoice(filter_, catalog)
+    return None if filter_.columns.isdisjoint(COLUMNS) else PushedFilter(filter_, catalog)

@@ -1,4 +1,4 @@
-"""Columns of connections with evidence on who ended or prevented one."""
+"""Columns of connections on their opening and ending: evidence of who closed or refused them."""
 
 from typing import Final
 

@@ -18,7 +18,7 @@ MOST_CALLS: Final = 65_536
 """The latest matching calls: a row of latencies may come later if it depends on other connections."""
 
 
-class ChosenRows:
+class FilteredRows:
     """Selects rows, batch by batch."""
 
     def __init__(self, filter_: Filter, begun: Callable[[], int | None]) -> None:

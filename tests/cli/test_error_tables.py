@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kwsniff.cli.failures import clients_grid, failure_grids, without_routine
-from kwsniff.cli.grids import Grid, fit
+from kwsniff.cli.error_tables import clients_grid, failure_grids, without_routine
 from kwsniff.cli.main import BAD_NEWS, run
 from kwsniff.cli.summary.summary import summary_parts
+from kwsniff.cli.text_tables import Grid, fit
 from tests.house.tree import ROOT
 
 UNKNOWN_TOPIC = ROOT / "captures" / "incidents" / "unknown_topic"

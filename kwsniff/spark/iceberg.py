@@ -1,0 +1,63 @@
+"""Iceberg's metadata of a run's files: one catalog, in SQLite, beside the tables (`_kwsniff.catalog.db`).
+
+pyiceberg writes it. Tables are in the namespace `kwsniff`; their files have the column `date`: Iceberg takes
+no values from names.
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from kwsniff.spark.dated_parts import dated_schema
+from kwsniff.spark.parts import Part
+from kwsniff.spark.storage import Place
+from kwsniff.tables.stored_files import NAMESPACE
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+
+def append_snapshot(
+    catalog: "SqlCatalog",
+    place: Place,
+    table: str,
+    parts: Sequence[Part],
+    *,
+    mode: str,
+    dates: Sequence[str | None],
+    run: str,
+) -> None:
+    """Commits these files to a table, as its next snapshot."""
+    from pyiceberg.expressions import AlwaysTrue
+
+    schema = dated_schema(table)
+    catalog.create_namespace_if_not_exists(NAMESPACE)
+    found = _table(catalog, f"{NAMESPACE}.{table}", f"file://{place.display(table)}", schema)
+    with found.update_schema() as change:
+        change.union_by_name(schema)
+    noted = {"kwsniff_run_id": run}
+    with warnings.catch_warnings(), found.transaction() as change:
+        warnings.filterwarnings("ignore", "Delete operation did not match any records")
+        if mode == "overwrite":
+            change.delete(AlwaysTrue(), snapshot_properties=noted)
+        elif mode == "replace-dates":
+            days = ["date is null" if day is None else f"date = '{day}'" for day in dates]
+            if days:
+                change.delete(" or ".join(days), snapshot_properties=noted)
+        if parts:
+            files = [f"file://{place.display(part.path)}" for part in parts]
+            change.add_files(files, snapshot_properties=noted)
+
+
+def _table(catalog: "SqlCatalog", name: str, location: str, schema: pa.Schema) -> Any:
+    from pyiceberg.exceptions import NoSuchTableError
+
+    try:
+        return catalog.load_table(name)
+    except NoSuchTableError:
+        made = catalog.create_table(name, schema, location=location)
+    with made.update_spec() as change:
+        change.add_identity("date")
+    return made
