@@ -52,6 +52,8 @@ def test_nor_does_an_end_where_the_broker_took_as_much_or_the_client_closed() ->
     assert found([*connections, kafka(50, 0, 9)], [*calls, large]) == []
     assert found(*cut(3, closed_by="client")) == []
     assert found(*cut(3, client_missing_bytes=50_000)) == []
+    assert found(*cut(3, tls_hello=True)) == []
+    assert found(*cut(3, client_bytes=ASKED + 4000)) == []
 
 
 def test_a_broker_that_ends_closes_inside_requests_as_well() -> None:

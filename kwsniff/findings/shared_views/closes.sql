@@ -173,14 +173,16 @@ with whole as (
 taken as (select client, broker, max(request_bytes) as most from client_call where status = 'answered' group by client, broker),
 sent as (
     select n.run_id, n.connection_id, n.client, n.broker, n.close_frame, n.close_time, n.client_bytes - w.bytes as rest, w.last_bytes,
-        case when n.client_bytes = w.bytes and w.status = 'unanswered' and n.reset_by = 'broker' then w.call_id end as call_id, t.most
+        case when n.client_bytes = w.bytes and w.status = 'unanswered' then w.call_id end as call_id, n.client_bytes > w.bytes or n.reset_by = 'broker' as unread, t.most
     from connection n join whole w using (run_id, connection_id) join taken t on t.client = n.client and t.broker = n.broker
     where n.closed_by = 'broker' and n.protocol = 'kafka' and n.handshake and n.close_time is not null and coalesce(n.client_missing_bytes, 0) = 0
-        and (n.run_id, n.connection_id) not in (select (run_id, connection_id) from malformed)
+        -- of TLS, bytes of connections are those of its records
+        and not coalesce(n.tls_hello, false) and coalesce(n.client_tls_records, 0) = 0
+        and (n.run_id, n.connection_id) not in (select (run_id, connection_id) from malformed union all select (run_id, connection_id) from not_offered)
 ),
-cut as (select * replace (if(call_id is null, rest, last_bytes) as rest) from sent where if(call_id is null, rest, last_bytes) > most),
+cut as (select * replace (if(call_id is null, rest, last_bytes) as rest) from sent where if(call_id is null, rest, last_bytes) > greatest(most, 4096)),
 answers as (select broker, response_time from call where response_time is not null and broker in (select broker from cut))
-select c.run_id, c.connection_id, c.client, c.broker, c.close_frame, c.close_time, c.call_id, c.most - 4 as most, c.rest - 4 as bytes
+select c.run_id, c.connection_id, c.client, c.broker, c.close_frame, c.close_time, c.call_id, c.unread, c.most - 4 as most, c.rest - 4 as bytes
 -- a broker that ends answers nobody afterwards
 from cut c asof join answers a on a.broker = c.broker and c.close_time < a.response_time
 where a.response_time < c.close_time + to_seconds(5);
