@@ -302,9 +302,9 @@ SHOWN: dict[str, tuple[Callable[[], int], int]] = {
     "one_at_a_time": (
         lambda: min(
             sum(row.api == "PRODUCE" for row in logged("one_at_a_time")),
-            80 * len(connections("one_at_a_time", max_in_flight=1)),
+            60 * len(connections("one_at_a_time", max_in_flight=1)),
         ),
-        80,
+        60,
     ),
 }
 

@@ -63,12 +63,12 @@ def left_open(site: Site) -> None:
     "client",
     "client",
     "edge",
-    "a Java producer 4.3.1, 75 ms away, awaits each of 80 records before it writes the next one",
+    "a Java producer 4.3.1, 300 ms away, awaits each of 60 records before it writes the next one",
     finding="far_away",
-    clients={"far": Way(75)},
+    clients={"far": Way(300)},
 )
 def one_at_a_time(site: Site) -> None:
     site.create(orders=1)
     site.warm()
     with site.recording():
-        site.counted(site.work("far", "produce", client_id="edge", x_count=80, x_every_ms=0))
+        site.counted(site.work("far", "produce", client_id="edge", x_count=60, x_every_ms=0))
