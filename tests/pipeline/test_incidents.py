@@ -289,6 +289,23 @@ SHOWN: dict[str, tuple[Callable[[], int], int]] = {
         lambda: sum(row["protocol"] == "tls" for row in one_of("tls_to_plain_java")["connections"]),
         5,
     ),
+    # The brokers logged none of the requests that they refused to read, or to store.
+    "request_too_large": (lambda: len(closed("request_too_large")), 4),
+    "unacknowledged_refused": (
+        lambda: len(connections("unacknowledged_refused", closed_by="broker", ending="fin")),
+        4,
+    ),
+    "left_open": (
+        lambda: len({row.client_port for row in logged("left_open") if row.api == "PRODUCE"}),
+        13,
+    ),
+    "one_at_a_time": (
+        lambda: min(
+            sum(row.api == "PRODUCE" for row in logged("one_at_a_time")),
+            60 * len(connections("one_at_a_time", max_in_flight=1)),
+        ),
+        60,
+    ),
 }
 
 

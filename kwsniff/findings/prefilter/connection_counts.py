@@ -52,6 +52,7 @@ def _count_ends(batch: pa.RecordBatch) -> Mapping[str, int]:
     return {
         "ended": _number(_has(batch, "ending", *_ENDED)),
         "closed_by_broker": _number(by_broker),
+        "left_open": _number(_has(batch, "ending", "open") & (_each(batch, "calls") > 0)),
         "closed_later": _number(by_broker & later),
         "unheard": _number(by_broker & (_each(batch, "calls") == 0)),
         "client_resets": count_of(batch, "reset_by", "client"),

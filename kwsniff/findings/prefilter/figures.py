@@ -335,6 +335,7 @@ _SUMS: Final = (
     "malformed", "violations", "zero_window_ns", "nagle_ns", "window_ns", "round_trip_ns",
     "retransmitted_bytes", "missing_bytes", "twins", "duplicates", "rebalances", "idle_members",
     "expired_members", "transactions", "flawed_captures", "rules_not_asked", "not_preferred", "racked",
+    "left_open",
 )  # fmt: skip
 _MOST: Final = (
     "longest_ns",

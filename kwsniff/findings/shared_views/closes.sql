@@ -161,3 +161,28 @@ from client_call c join connection n using (run_id, connection_id) left join las
 where n.closed_by = 'client' and c.response_bytes > coalesce(t.most, 0) and (c.reason = 'cut_off_by_client'
     or n.ending = 'reset' and n.reset_frame = n.close_frame and n.reset_acknowledges and c.call_id = l.call_id
         and n.close_time - c.response_end_time between to_milliseconds(0) and to_milliseconds(200));
+
+-- Requests larger than any that the broker answered to this client: it closed the connection while they were on their
+-- way. Of most of them only the beginning is in the capture, and no call.
+create temp view cut_request as
+with whole as (
+    select run_id, connection_id, sum(request_bytes) as bytes, max(request_bytes) filter (status = 'unanswered') as last_bytes,
+        max_by(call_id, request_frame) as call_id, max_by(status, request_frame) as status
+    from client_call group by run_id, connection_id
+),
+taken as (select client, broker, max(request_bytes) as most from client_call where status = 'answered' group by client, broker),
+sent as (
+    select n.run_id, n.connection_id, n.client, n.broker, n.close_frame, n.close_time, n.client_bytes - w.bytes as rest, w.last_bytes,
+        case when n.client_bytes = w.bytes and w.status = 'unanswered' then w.call_id end as call_id, n.client_bytes > w.bytes or n.reset_by = 'broker' as unread, t.most
+    from connection n join whole w using (run_id, connection_id) join taken t on t.client = n.client and t.broker = n.broker
+    where n.closed_by = 'broker' and n.protocol = 'kafka' and n.handshake and n.close_time is not null and coalesce(n.client_missing_bytes, 0) = 0
+        -- of TLS, bytes of connections are those of its records
+        and not coalesce(n.tls_hello, false) and coalesce(n.client_tls_records, 0) = 0
+        and (n.run_id, n.connection_id) not in (select (run_id, connection_id) from malformed union all select (run_id, connection_id) from not_offered)
+),
+cut as (select * replace (if(call_id is null, rest, last_bytes) as rest) from sent where if(call_id is null, rest, last_bytes) > greatest(most, 4096)),
+answers as (select broker, response_time from call where response_time is not null and broker in (select broker from cut))
+select c.run_id, c.connection_id, c.client, c.broker, c.close_frame, c.close_time, c.call_id, c.unread, c.most - 4 as most, c.rest - 4 as bytes
+-- a broker that ends answers nobody afterwards
+from cut c asof join answers a on a.broker = c.broker and c.close_time < a.response_time
+where a.response_time < c.close_time + to_seconds(5);

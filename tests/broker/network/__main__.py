@@ -27,6 +27,7 @@ from tests.broker.network import (
     growth,
     incidents,
     leaders,
+    limits,
     listeners,
     members,
     mistakes,
@@ -75,6 +76,7 @@ KINDS = (
     stalled,
     retries,
     unvisited,
+    limits,
 )
 
 

@@ -48,6 +48,27 @@ def kp_produce(
     return did
 
 
+def kp_hoard(
+    *,
+    bootstrap: str,
+    client_id: str = "py-jobs",
+    topic: str = "orders",
+    count: int = 20,
+    every_s: float = 0.4,
+    stays_s: float = 4,
+) -> Counter[str]:
+    """kafka-python: a new producer for each record; all of them stay open to the end."""
+    from kafka import KafkaProducer
+
+    kept = []
+    for _ in range(count):
+        kept.append(KafkaProducer(bootstrap_servers=bootstrap, client_id=client_id))
+        kept[-1].send(topic, b"x" * 100).get(10)
+        time.sleep(every_s)
+    time.sleep(stays_s)
+    return Counter(produced=len(kept))
+
+
 def two_writes(
     *,
     bootstrap: str,
@@ -251,5 +272,15 @@ def aio_consume(
 
 ROLES: Mapping[str, Callable[..., Counter[str]]] = {
     role.__name__: role
-    for role in (kp_produce, two_writes, kp_consume, kp_look, kp_commit, kp_ensure, aio_produce, aio_consume)
+    for role in (
+        kp_produce,
+        kp_hoard,
+        two_writes,
+        kp_consume,
+        kp_look,
+        kp_commit,
+        kp_ensure,
+        aio_produce,
+        aio_consume,
+    )
 }

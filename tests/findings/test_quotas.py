@@ -1,0 +1,44 @@
+"""Which quota a throttled client has reached: nobody has one of a few bytes per second."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.findings.scripted import find
+
+SECOND = 10**6
+
+
+def asked(number: int, api: str, record_bytes: int | None, throttled_ms: int) -> dict[str, Any]:
+    time = number * SECOND
+    row = {"call_id": number, "connection_id": 1, "client_id": "report", "caller": "client", "api_name": api}
+    row |= {"client_address": "10.0.0.7", "broker_address": "10.0.0.1", "broker_port": 9092}
+    row |= {"status": "answered", "throttle_time_ms": throttled_ms, "record_bytes": record_bytes}
+    return row | {"request_time": time, "response_time": time + 900, "response_end_time": time + 900}
+
+
+@pytest.mark.parametrize(
+    ("api", "record_bytes", "quota"),
+    [
+        ("Fetch", 0, "request_percentage"),
+        ("Fetch", 300, "request_percentage"),
+        ("Fetch", 5_000, "consumer_byte_rate"),
+        ("Fetch", None, "consumer_byte_rate"),
+        ("Produce", 200, "request_percentage"),
+        ("Produce", 9_000, "producer_byte_rate"),
+        ("Metadata", None, "request_percentage"),
+        ("CreateTopics", None, "controller_mutation_rate"),
+    ],
+)
+def test_the_quota_is_one_of_requests_where_few_bytes_move(
+    api: str, record_bytes: int | None, quota: str
+) -> None:
+    calls = [asked(number, api, record_bytes, 200 * (number % 2)) for number in range(10)]
+    capture = {"capture": "one.pcap", "first_time": 0, "last_time": 99 * SECOND}
+    (finding,) = find("throttled", {"api_calls": calls, "captures": [capture]})
+    assert f"A quota ({quota}) limits report" in finding.text
+    assert f"Raise {quota}" in finding.advice
+    assert finding.advice.count("request_percentage") == 1
+    assert finding.value == 1000
