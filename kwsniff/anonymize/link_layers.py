@@ -205,6 +205,8 @@ class LinkLayers:
                     kind, at = self._pass_labels(at)
             elif kind == _PPPOE:
                 self.copy(at, at + 8)
+                # What is behind the session is padding, even where IP counts it.
+                self.packet = self.packet[: at + 6 + self.number(at + 4)]
                 kind, at = _SESSION.get(self.number(at + 6), 0), at + 8
             elif kind == SERVICE:
                 kind, at = self._pass_service(at)
