@@ -247,7 +247,7 @@ class LinkLayers:
         return _SERVED.get(base & 0xFF, 0), at + size
 
     def copy(self, begin: int, end: int) -> None:
-        """Bytes that say nothing of anybody."""
+        """Bytes that have no names."""
         end = min(end, len(self.packet))
         self.out[begin:end] = self.packet[begin:end]
 

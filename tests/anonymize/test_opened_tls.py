@@ -99,7 +99,11 @@ def test_tshark_reads_what_it_decrypts_in_the_original(recording: str, tmp_path:
     for each in fields:
         words += ["-e", each]
     before = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert before == told(new, fields)
+    after = told(new, fields)
+    for old, open_ in zip(before, after, strict=True):
+        # Of a record that it takes for a retransmission tshark shows nothing in the original.
+        size = len(fields) if old.split("\t")[3] else 2
+        assert old.split("\t")[:size] == open_.split("\t")[:size]
     assert sum(bool(line.split("\t")[3]) for line in before) >= 20
     bad = "tcp.checksum.status == 0 || ip.checksum.status == 0 || tcp.analysis.lost_segment || tls"
     checks = ("-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE")
@@ -217,17 +221,16 @@ def test_damaged_records_raise_nothing_and_show_no_name(
     for name in told_names:
         if len(name) > 5 and name not in kept.whole and name not in kept.words:
             assert name.encode() not in data
-    assert len(read_frames_of(new)) == len(read_frames(capture.read_bytes())[1])
+    assert count_packets(new) == len(read_frames(capture.read_bytes())[1])
     assert not set(names.values()) & told_names
 
 
-def read_frames_of(path: Path) -> list[Row]:
-    """Packets of a pcapng file, as its blocks."""
-    data, at, found = path.read_bytes(), 0, []
+def count_packets(path: Path) -> int:
+    """Enhanced packet blocks of a pcapng file."""
+    data, at, found = path.read_bytes(), 0, 0
     while at < len(data):
         kind, size = struct.unpack_from("<II", data, at)
-        if kind == 6:
-            found.append({"at": at})
+        found += kind == 6
         at += size
     return found
 

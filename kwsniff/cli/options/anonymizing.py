@@ -38,7 +38,8 @@ def add_anonymize_option(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--anonymize",
         action="store_true",
-        help="replace every name, as kwsniff anonymize; not with --secrets",
+        help="replace every name, as kwsniff anonymize; not with --secrets. For opened TLS, "
+        "slice what kwsniff anonymize --open-tls writes",
     )
     add_anonymizing_options(parser)
 
