@@ -244,3 +244,31 @@ def test_calls_come_from_the_middle_of_a_connection(damage: str | None, tmp_path
     before, after = (decoded(capture, tls_keylog=str(keys))["api_calls"], decoded(new)["api_calls"])
     assert counted(plain(before, "api_calls"), renaming(names)) == counted(plain(after, "api_calls"))
     assert len(after) >= 20
+
+
+def test_connections_go_on_in_the_next_capture(tmp_path: Path) -> None:
+    link, rows = read_frames((CAPTURES / "tls_1_3" / "capture.pcap").read_bytes())
+    parts, keys = [tmp_path / "1.pcap", tmp_path / "2.pcap"], tmp_path / "keys.log"
+    for path, some in zip(parts, (rows[:75], rows[75:]), strict=True):
+        path.write_bytes(pcap(some, link))
+    shutil.copy(CAPTURES / "tls_1_3" / "keys.log", keys)
+    new, names = tmp_path / "public.pcapng", tmp_path / "names.tsv"
+    words = ["--open-tls", "--tls-keylog", str(keys), "-o", str(new), "--map", str(names)]
+    assert run(["anonymize", *map(str, parts), *words]) == 0
+    before, after = decoded(*parts, tls_keylog=str(keys)), decoded(new)
+    rename = renaming(read_map(names))
+    for table in ("api_calls", "record_batches", "partitions"):
+        # Frames, and so the numbers of calls, begin again in the second capture.
+        old, open_ = (
+            [
+                {
+                    name: value
+                    for name, value in row.items()
+                    if not re.search("frame|call_id|connection_id", name)
+                }
+                for row in plain(found[table], table)
+            ]
+            for found in (before, after)
+        )
+        assert counted(old, rename) == counted(open_)
+    assert len(after["api_calls"]) == 24
