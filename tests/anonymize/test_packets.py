@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from kwsniff.anonymize.addresses import Addresses
+from kwsniff.anonymize.packets import Packets
 from kwsniff.cli.main import run
 from tests.anonymize.renaming import counted, read_map, renaming
 from tests.pipeline.compare import analyzed
@@ -288,3 +290,26 @@ def test_a_proxy_header_keeps_its_form(line: bytes, tmp_path: Path) -> None:
     if b"TCP4" in line:
         renamed = [names["10.1.2.3"], names["10.4.5.66"], "41000", "9092"]
         assert found[0].split()[2:] == [each.encode() for each in renamed]
+
+
+@pytest.mark.sample(8)
+@pytest.mark.parametrize("wrapping", WRAPPINGS)
+def test_damaged_headers_raise_nothing_and_keep_their_size(wrapping: str) -> None:
+    link, wrap = WRAPPINGS[wrapping]
+    source, packets = random.Random(wrapping), Packets(Addresses(bytes(32)))
+    rows = [wrap(row.data) for row in recorded()[:30]]
+    for _ in range(400):
+        data = bytearray(source.choice(rows))
+        for _ in range(source.randrange(1, 6)):
+            data[source.randrange(min(len(data), 110))] = source.choice((0, 1, 8, 127, 128, 255))
+        damaged = bytes(data[: source.choice((len(data), source.randrange(len(data))))])
+        out, segment = packets.rewrite(link, damaged)
+        assert len(out) == len(damaged)
+        assert segment is None or 0 <= segment.payload <= segment.payload + segment.size <= len(damaged)
+
+
+def test_frames_in_frames_end() -> None:
+    data = (bytes(12) + b"\x65\x58") * 4000
+    out, segment = Packets(Addresses(bytes(32))).rewrite(1, data)
+    assert len(out) == len(data)
+    assert segment is None

@@ -32,8 +32,8 @@ FIGURES = (
 )  # fmt: skip
 # The value is a length that was none, but bytes of somebody; or how many bytes the next message came after.
 GARBAGE = ("framing_lost", "framing_resumed")
-# API, correlation id and error are the last of the fields that tshark shows.
-KAFKA_FIELDS = 4
+# API, its version, correlation id and error are the last of the fields that tshark shows.
+KAFKA_FIELDS = 5
 WORD = re.compile(rb"[a-z]{6,}")
 LEAST_STRANGE = 200
 """Kafka's error codes are below."""
@@ -140,6 +140,7 @@ def test_tshark_sees_the_same_messages_and_valid_checksums(recording: str, tmp_p
         "tcp.seq_raw",
         "tcp.len",
         "kafka.api_key",
+        "kafka.api_version",
         "kafka.correlation_id",
         "kafka.error",
         "_ws.malformed",
@@ -152,6 +153,8 @@ def test_tshark_sees_the_same_messages_and_valid_checksums(recording: str, tmp_p
     lines = zip(told(CAPTURES / recording, fields), told(out, fields), strict=True)
     for frame, (old, new) in enumerate(lines, 1):
         size = len(fields) if is_understood(frame, old, seen) else len(fields) - KAFKA_FIELDS
+        # Zeros of a message whose beginning is missing look like messages without bytes.
+        size = size if old.split("\t")[-3] else min(size, len(fields) - 1)
         assert old.split("\t")[:size] == new.split("\t")[:size], frame
     bad = "tcp.checksum.status == 0 || ip.checksum.status == 0"
     checks = ("-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE")
