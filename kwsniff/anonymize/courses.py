@@ -124,10 +124,12 @@ def longest_run(pieces: Iterator[Piece]) -> list[Piece]:
     """The pieces that follow each other without a hole; of several such runs, the longest."""
     best: list[Piece] = []
     run: list[Piece] = []
+    most = size = 0
     for piece in pieces:
         if run and run[-1].plain + run[-1].size != piece.plain:
-            run = []
+            run, size = [], 0
         run.append(piece)
-        if sum(each.size for each in run) > sum(each.size for each in best):
-            best = list(run)
+        size += piece.size
+        if size > most:
+            best, most = run, size
     return best

@@ -17,6 +17,7 @@ import kwsniff
 from kwsniff.cli.main import run
 from kwsniff.layout.catalog import load_catalog
 from tests.anonymize.renaming import Rename, counted, encodings, opened, read_map, renaming
+from tests.anonymize.test_packets import WRAPPINGS
 from tests.anonymize.test_recordings import FIGURES, told
 from tests.pipeline.compare import Row, analyzed, decoded
 from tests.traffic.files import Frame, block, pcap, pcapng, read_frames
@@ -272,3 +273,26 @@ def test_connections_go_on_in_the_next_capture(tmp_path: Path) -> None:
         )
         assert counted(old, rename) == counted(open_)
     assert len(after["api_calls"]) == 24
+
+
+def offloaded(data: bytes) -> bytes:
+    """IP's length as a card with segmentation offload leaves it."""
+    return data[:16] + b"\0\0" + data[18:]
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize(
+    "wrapping", ["vlan", "vxlan", "gre", "mpls", "pppoe", "raw", "radiotap", "offloaded"]
+)
+def test_opened_tls_stays_in_its_wrapping(wrapping: str, tmp_path: Path) -> None:
+    link, wrap = WRAPPINGS.get(wrapping, (1, offloaded))
+    _, rows = read_frames((CAPTURES / "tls_1_3" / "capture.pcap").read_bytes())
+    wrapped = [replace(row, data=wrap(row.data), length=len(wrap(row.data))) for row in rows]
+    capture, keys = tmp_path / "wrapped.pcap", CAPTURES / "tls_1_3" / "keys.log"
+    capture.write_bytes(pcap(wrapped, link))
+    new, names = opening(tmp_path, capture, keys)
+    before, after = decoded(capture, tls_keylog=str(keys)), decoded(new)
+    assert len(after["api_calls"]) == 24
+    for table in ("api_calls", "record_batches", "connections"):
+        old, open_ = (plain(found[table], table) for found in (before, after))
+        assert counted(old, renaming(names)) == counted(open_), table
