@@ -10,6 +10,8 @@ from typing import IO, Any, Final
 from kwsniff.anonymize.capture import End, Place, RewrittenPackets, Streams, copy_out
 from kwsniff.anonymize.messages import Messages
 from kwsniff.anonymize.names import Names
+from kwsniff.anonymize.opened_records import OpenedRecords, open_records
+from kwsniff.anonymize.opened_streams import OpenedStreams
 from kwsniff.anonymize.packets import Packets
 from kwsniff.anonymize.unread import Unread
 from kwsniff.layout.catalog import load_catalog
@@ -17,6 +19,7 @@ from kwsniff.limits import Limits
 from kwsniff.sources.files import CaptureFile
 from kwsniff.sources.slices import Wanted, copy_packets
 from kwsniff.sources.times import TimeRange
+from kwsniff.sources.tls import KeyLog
 from kwsniff.temporary import temporary_folder
 from kwsniff.view.reader import CallReader
 
@@ -36,6 +39,8 @@ class Anonymized:
     """Messages that are blank in part, or that no packet carries."""
     undecodable_batches: int = 0
     """Compressed batches that could not have the same size again."""
+    opened_connections: int = 0
+    """TLS connections that are plain TCP now."""
 
 
 def anonymize(
@@ -46,9 +51,11 @@ def anonymize(
     *,
     times: TimeRange,
     limits: Limits,
+    open_tls: KeyLog = False,
 ) -> Anonymized:
     """Writes the wanted packets of a reader's captures without names.
 
+    `open_tls`: key logs, as the reader has them, whose connections become plain TCP.
     Raises CaptureError for files that are not captures, OutputError if temporary files cannot be written.
     """
     done = Anonymized()
@@ -64,11 +71,30 @@ def anonymize(
                     if not each.is_empty:
                         copy_packets(name, each, out, since=times.since, until=times.until)
             done.packets, done.blank_packets = out.packets, out.blanked
-            with closing(Streams(packets, place / "payload", place / "rows", out.streams)) as streams:
+            files = place / "payload", place / "rows"
+            if open_tls is not False:
+                opened = place / "opened payload", place / "opened rows"
+                with closing(_open_records(reader, open_tls, times, limits, place)) as records:
+                    if not records.is_empty:
+                        with closing(Streams(packets, *files, out.streams)) as streams:
+                            done.opened_connections = OpenedStreams(streams, records, packets).write(*opened)
+                        files = opened
+            with closing(Streams(packets, *files, out.streams)) as streams:
                 _write_messages(reader, names, limits, streams, done)
                 streams.sign()
             copy_out(packets, file)
     return done
+
+
+def _open_records(
+    reader: CallReader, keylog: KeyLog, times: TimeRange, limits: Limits, place: Path
+) -> OpenedRecords:
+    records = OpenedRecords(place)
+    open_records(
+        reader.captures, keylog, records, catalog=load_catalog(), ports=reader.ports.asked, limits=limits,
+        times=times,
+    )  # fmt: skip
+    return records
 
 
 def _write_messages(

@@ -19,7 +19,8 @@ from typing import IO, Final, NamedTuple
 
 import numpy as np
 
-from kwsniff.anonymize.packets import Packets, Segment, transport_checksum
+from kwsniff.anonymize.checksums import transport_checksum
+from kwsniff.anonymize.packets import Packets, Segment
 from kwsniff.sources.slices import SliceWriter
 
 _SYN: Final = 2
@@ -114,6 +115,11 @@ class Streams:
         self.numbers = numbers
         self.rows = np.memmap(rows, _ROW, "r") if rows.stat().st_size else np.empty(0, _ROW)
         self._by_frame = self.rows["capture"] << 40 | self.rows["frame"]
+        self._opposites = {
+            number: numbers[target, source]
+            for (source, target), number in numbers.items()
+            if (target, source) in numbers
+        }
         self._arrange()
         self._bases: OrderedDict[tuple[int, int], int] = OrderedDict()
 
@@ -150,9 +156,23 @@ class Streams:
 
     def start(self, stream: int) -> int | None:
         """The position of a stream's first byte that was captured, None if there are none."""
-        rows = self._order[int(self._begins[stream]) : int(self._begins[stream + 1])]
+        rows = self.rows_of(stream)
         with_bytes = rows[self.rows["size"][rows] > 0]
         return int(self.positions[with_bytes[0]]) if len(with_bytes) else None
+
+    def rows_of(self, stream: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+        """A stream's rows, by position."""
+        return self._order[int(self._begins[stream]) : int(self._begins[stream + 1])]
+
+    def opposite(self, stream: int) -> int | None:
+        """The stream of the other direction, None if it has no packets."""
+        return self._opposites.get(stream)
+
+    def next_start(self, stream: int, position: int, end: int) -> int:
+        """Where the next captured bytes begin behind a missing one; `end` if nothing follows."""
+        low, high = int(self._begins[stream]), int(self._begins[stream + 1])
+        at = low + int(np.searchsorted(self._sorted[low:high], position, "right"))
+        return min(int(self._sorted[at]), end) if at < high else end
 
     def read_bytes(self, stream: int, position: int, size: int) -> bytes:
         """The bytes of a stream from a position on, up to `size` and the first missing one."""
@@ -161,7 +181,7 @@ class Streams:
             begin, at = int(self.positions[row]), position + len(out)
             if begin > at:
                 break
-            out += self._read(row)[at - begin : at - begin + size - len(out)]
+            out += self.read(row)[at - begin : at - begin + size - len(out)]
             if len(out) == size:
                 break
         return bytes(out)
@@ -198,7 +218,7 @@ class Streams:
         first, end = np.searchsorted(self._by_frame, (number, number + 1))
         for row in range(int(first), int(end)):
             if self.rows["stream"][row] == stream:
-                for at in _find(self._read(row), old):
+                for at in _find(self.read(row), old):
                     position = int(self.positions[row]) + at
                     if self._is_at(stream, position, old):
                         return position
@@ -216,12 +236,13 @@ class Streams:
             start, end = max(position, begin), min(position + len(old), begin + size)
             if start >= end:
                 continue
-            captured = self._read(row)[start - begin : end - begin]
+            captured = self.read(row)[start - begin : end - begin]
             if captured == old[start - position : end - position]:
                 self._packets.seek(int(self.rows["packet"][row] + self.rows["payload"][row]) + start - begin)
                 self._packets.write(new[start - position : end - position])
 
-    def _read(self, row: int) -> bytes:
+    def read(self, row: int) -> bytes:
+        """A row's payload."""
         return os.pread(self._payload.fileno(), int(self.rows["size"][row]), int(self.rows["kept"][row]))
 
     def sign(self) -> None:

@@ -1,10 +1,10 @@
 """A packet's headers with addresses replaced, and zeros for all else.
 
-Known headers are copied field by field: link, VLAN, MPLS, PPPoE, IP, TCP, UDP with VXLAN, Geneve
-or GTP-U, GRE, ERSPAN, and what ICMP errors quote. TCP payload stays zero here: ``Segment`` says where it is.
+Known headers are copied field by field: the link layer's, IP, TCP, UDP with VXLAN, Geneve or GTP-U, GRE,
+ERSPAN, and what ICMP errors quote. TCP payload stays zero here: ``Segment`` says where it is.
 
-Source: RFC 791, 8200, 9293, 768, 792, 4443, 7348, 8926, 2784, 2516, 3032, 4448; draft-foschiano-erspan; 3GPP
-TS 29.281; the link type list of tcpdump.org.
+Source: RFC 791, 8200, 9293, 768, 792, 4443, 7348, 8926, 2784; draft-ietf-nvo3-vxlan-gpe;
+draft-foschiano-erspan; 3GPP TS 29.281.
 """
 
 import struct
@@ -13,23 +13,19 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from kwsniff.anonymize.addresses import Addresses
+from kwsniff.anonymize.checksums import checksum, transport_checksum
+from kwsniff.anonymize.link_layers import BY_VERSION, MPLS, SERVICE, TRANSPARENT_ETHERNET, LinkLayers
 
-_IPV4, _IPV6, _TRANSPARENT_ETHERNET = 0x0800, 0x86DD, 0x6558
-_VLANS: Final = (0x8100, 0x88A8, 0x9100, 0x9200)
-_MPLS: Final = (0x8847, 0x8848)
-_PPPOE: Final = 0x8864
-_SESSION: Final = {0x0021: _IPV4, 0x0057: _IPV6}  # what PPP carries
-_IN_FRAMES: Final = (_IPV4, _IPV6, *_VLANS, *_MPLS, _PPPOE)  # MPLS does not say that a frame follows
 _ICMP, _IPIP, _TCP, _UDP, _IP6IP, _GRE, _ICMP6 = 1, 4, 6, 17, 41, 47, 58
-_EXTENSIONS: Final = (0, 43, 60, 135)
-_FRAGMENT, _AUTHENTICATION = 44, 51
-_VXLAN_PORTS: Final = (4789, 8472)
+_EXTENSIONS: Final = (0, 43, 60, 135, 139, 140)
+_PADDED: Final = (0, 60)  # extensions with options
+_ROUTING, _FRAGMENT, _AUTHENTICATION = 43, 44, 51
+_VXLAN: Final = (4789, 4790, 8472)
 _GENEVE, _GTPU = 6081, 2152
+_TUNNELS: Final = (*_VXLAN, _GENEVE, _GTPU)
+_GPE: Final = {1: BY_VERSION, 2: BY_VERSION, 3: TRANSPARENT_ETHERNET, 4: SERVICE, 5: MPLS}
 _ERSPAN, _ERSPAN_3 = 0x88BE, 0x22EB
-_ETHERNET, _LOOP, _NULL, _SLL, _SLL2 = 1, 108, 0, 113, 276
 _MAPPED: Final = bytes(10) + b"\xff\xff"  # before an address of IPv4
-_RAW: Final = (12, 14, 101, 228, 229)
-_FAMILIES: Final = {2: _IPV4, 10: _IPV6, 24: _IPV6, 28: _IPV6, 30: _IPV6}
 _ICMP_ERRORS: Final = {_ICMP: (3, 11), _ICMP6: (1, 2, 3)}
 _DEEPEST: Final = 8
 _OPTION_SIZES: Final = {2: 4, 3: 3, 4: 2, 5: 0, 8: 10}
@@ -86,78 +82,12 @@ class Packets:
         return walk.out, walk.segment
 
 
-class _Walk:
+class _Walk(LinkLayers):
     def __init__(self, addresses: Addresses, packet: bytes, fragments: "OrderedDict[bytes, Segment]") -> None:
-        self.addresses = addresses
-        self.packet = packet
-        self.out = bytearray(len(packet))
+        super().__init__(addresses, packet)
         self.segment: Segment | None = None
         self.fragments = fragments
         self.depth = 0
-
-    def link(self, link: int) -> None:
-        """From the link layer's header on."""
-        if link == _ETHERNET:
-            self.ethernet(0)
-        elif link == _SLL:
-            self.copy(0, 6)
-            self.copy(14, 16)
-            self.mac(6)
-            self.ethertype(self.number(14), 16)
-        elif link == _SLL2:
-            self.copy(0, 12)
-            self.mac(12)
-            self.ethertype(self.number(0), 20)
-        elif link in (_NULL, _LOOP):
-            self.copy(0, 4)
-            family = int.from_bytes(self.packet[:4], "big")
-            self.ethertype(
-                _FAMILIES.get(family if family < 256 else int.from_bytes(self.packet[:4], "little"), 0), 4
-            )
-        elif link in _RAW:
-            self.ip(0)
-
-    def ethernet(self, at: int) -> None:
-        self.mac(at)
-        self.mac(at + 6)
-        self.copy(at + 12, at + 14)
-        self.ethertype(self.number(at + 12), at + 14)
-
-    def ethertype(self, kind: int, at: int) -> None:
-        for _ in range(_DEEPEST):
-            if kind in _VLANS:
-                self.copy(at, at + 4)
-                kind, at = self.number(at + 2), at + 4
-            elif kind in _MPLS:
-                self.copy(at, at + 4)
-                at += 4
-                if self.packet[at - 2] & 1:
-                    kind, at = self.pass_labels(at)
-            elif kind == _PPPOE:
-                self.copy(at, at + 8)
-                kind, at = _SESSION.get(self.number(at + 6), 0), at + 8
-            else:
-                break
-        if kind in (_IPV4, _IPV6):
-            self.ip(at)
-        elif kind == _TRANSPARENT_ETHERNET:
-            self.ethernet(at)
-
-    def pass_labels(self, at: int) -> tuple[int, int]:
-        """EtherType and place of what follows the last MPLS label: IP by its version, or what a frame has,
-        with or without a control word."""
-        version = self.packet[at] >> 4
-        if version in (4, 6):
-            return (_IPV4 if version == 4 else _IPV6), at
-        for word in (0, 4) if version == 0 else (0,):
-            kind = self.number(at + word + 12)
-            if kind in _IN_FRAMES:
-                self.copy(at, at + word)
-                self.mac(at + word)
-                self.mac(at + word + 6)
-                self.copy(at + word + 12, at + word + 14)
-                return kind, at + word + 14
-        return 0, at
 
     def ip(self, at: int, *, quoted: bool = False) -> None:
         """An IP packet."""
@@ -201,10 +131,12 @@ class _Walk:
         for _ in range(_DEEPEST):
             if kind in _EXTENSIONS:
                 length = (packet[place + 1] + 1) * 8
+                self.copy(place, place + 2 + (kind == _ROUTING))
+                if kind in _PADDED:
+                    self.out[place + 2 : place + length] = _padding(length - 2)[: len(self.out) - place - 2]
+            elif kind == _AUTHENTICATION:
+                length = (packet[place + 1] + 2) * 4
                 self.copy(place, place + 2)
-                self.out[place + 2 : place + length] = _padding(length - 2)[: len(self.out) - place - 2]
-                if kind == 43:
-                    return  # a routing header has addresses
             elif kind == _FRAGMENT:
                 length = 8
                 self.copy(place, place + 8)
@@ -275,10 +207,15 @@ class _Walk:
 
     def udp(self, ip: int, at: int, end: int) -> None:
         self.copy(at, at + 6)
-        target, inside = self.number(at + 2), at + 8
-        if target in _VXLAN_PORTS and self.packet[inside] & 0x08:
+        source, target, inside = self.number(at), self.number(at + 2), at + 8
+        # Senders of tunnels choose the source port to spread load, so the target counts first.
+        target = target if target in _TUNNELS else source
+        if target in _VXLAN and self.packet[inside] & 0x08:
             self.copy(inside, inside + 8)
-            self.ethernet(inside + 8)
+            carries = (
+                _GPE.get(self.packet[inside + 3], 0) if self.packet[inside] & 4 else TRANSPARENT_ETHERNET
+            )
+            self.ethertype(carries, inside + 8)
         elif target == _GENEVE and self.packet[inside] >> 6 == 0:
             length = (self.packet[inside] & 63) * 4
             # Options are left out: their first word says how long they are.
@@ -312,8 +249,7 @@ class _Walk:
         self.copy(at, at + 4)
         place = at + 4
         if flags & 0x8000:
-            struct.pack_into(">H", self.out, at, flags & 0x7FFF)
-            return  # a checksum over what is replaced
+            place += 4  # a checksum over what is replaced
         for bit in (0x2000, 0x1000):
             if flags & bit:
                 self.copy(place, place + 4)
@@ -321,8 +257,9 @@ class _Walk:
         if kind in (_ERSPAN, _ERSPAN_3):
             size = 12 if kind == _ERSPAN_3 else 8 if flags & 0x1000 else 0
             self.copy(place, place + size)
-            more = kind == _ERSPAN_3 and self.packet[place + 11] & 1
-            self.ethernet(place + size + (8 if more else 0))
+            carries = self.number(place + 10) if kind == _ERSPAN_3 else 0
+            place += size + (8 if carries & 1 else 0)
+            self.ethertype(BY_VERSION if carries >> 10 & 31 == 2 else TRANSPARENT_ETHERNET, place)
         else:
             self.ethertype(kind, place)
 
@@ -340,35 +277,6 @@ class _Walk:
                 else transport_checksum(self.out, ip, at, end, _ICMP6)
             )
             struct.pack_into(">H", self.out, at + 2, value)
-
-    def copy(self, begin: int, end: int) -> None:
-        end = min(end, len(self.packet))
-        self.out[begin:end] = self.packet[begin:end]
-
-    def mac(self, at: int) -> None:
-        mac = self.packet[at : at + 6]
-        if len(mac) == 6:
-            self.out[at : at + 6] = self.addresses.mac(mac)
-
-    def number(self, at: int) -> int:
-        return int(struct.unpack_from(">H", self.packet, at)[0])
-
-
-def checksum(data: bytes | bytearray) -> int:
-    """The Internet checksum (RFC 1071)."""
-    if len(data) % 2:
-        data = data + b"\0"
-    total: int = sum(struct.unpack(f">{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total ^ 0xFFFF
-
-
-def transport_checksum(packet: bytes | bytearray, ip: int, at: int, end: int, protocol: int) -> int:
-    """The checksum of a TCP, UDP or ICMPv6 message, with its pseudo header; its own field must be 0."""
-    addresses = packet[ip + 12 : ip + 20] if packet[ip] >> 4 == 4 else packet[ip + 8 : ip + 40]
-    pseudo = bytes(addresses) + struct.pack(">II", end - at, protocol)
-    return checksum(pseudo + bytes(packet[at:end]))
 
 
 def _options(options: bytes) -> bytes:

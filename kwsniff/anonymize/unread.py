@@ -5,6 +5,7 @@
     content type, version, size | ...              TLS records, see tls.py
     first bytes of protocols.txt                   as far as a pattern names them
     PROXY header                                   with its addresses replaced
+    a length that no message has                   negative or too large, as it was, in other bytes
 
 All other bytes stay zero.
 """
@@ -66,7 +67,7 @@ class Unread:
             is_kafka = bool(spans) or bool(other is not None and self._spans.get(other))
             if start not in starts:
                 after = self._beginning(stream, start)
-                if is_kafka:
+                if is_kafka and self._begins_frame(stream, after):
                     self._frames(stream, after, starts)
             for end in spans[1::2]:
                 if end not in starts:
@@ -136,12 +137,19 @@ class Unread:
             size = int.from_bytes(data[:_PREFIX], "big")
             is_end = at in starts or len(data) < _PREFIX
             if not is_end and not 4 <= size <= self._most_frame:
+                if not head:
+                    self._streams.write_at(stream, at, data[:_PREFIX], _impossible(size))
                 return
             self._streams.write_at(stream, begin, head, head)
             if is_end:
                 return
             head, begin = data[: self._head(data, asks=stream in self._asking)], at
             at += _PREFIX + size
+
+    def _begins_frame(self, stream: int, at: int) -> bool:
+        """Whether a length is here: behind a message it is one even where it is impossible."""
+        size = int.from_bytes(self._streams.read_bytes(stream, at, _PREFIX), "big")
+        return 4 <= size <= self._most_frame
 
     def _head(self, data: bytes, *, asks: bool) -> int:
         """How many bytes of a frame are numbers of its header."""
@@ -152,3 +160,10 @@ class Unread:
         api = self._catalog.apis.get(key)
         is_known = api is not None and len(data) >= _REQUEST_HEAD and version <= api.max_version
         return _REQUEST_HEAD if is_known else _PREFIX
+
+
+def _impossible(size: int) -> bytes:
+    """A length that no message has: 0, the largest one, or a negative one."""
+    if size >> 31:
+        return b"\xff\xff\xff\xff"
+    return b"\x7f\xff\xff\xff" if size > _PREFIX else bytes(_PREFIX)

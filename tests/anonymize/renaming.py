@@ -120,15 +120,17 @@ def encodings(name: str) -> list[bytes]:
 
 
 def opened(data: bytes) -> bytes:
-    """The bytes, and what is in compressed record batches that begin anywhere in them."""
+    """The bytes, and what is in compressed record batches and messages that begin anywhere in them."""
     parts = [data]
-    for at in (found.start() - 16 for found in re.finditer(rb"\x02", data)):
+    for at in (found.start() - 16 for found in re.finditer(rb"\x02|[\0\1][\1-\4]", data)):
         if at < 0 or data[at : at + 4] != bytes(4):
             continue
         found, _, _ = batches(data[at : at + 200_000])
         for each in found[:1]:
             packed = data[at + each.payload : at + each.offset + each.size]
-            if each.magic == 2 and each.attributes & 7 and each.is_valid:
+            if each.magic < 2:  # attributes, time, a key that is null, and the size of the value
+                packed = packed[17 if each.magic else 9 :]
+            if each.attributes & 7 and each.is_valid:
                 try:
                     parts.append(decompress(each.attributes & 7, packed, limit=1 << 24))
                 except CodecError:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from kwsniff.anonymize.addresses import Addresses
+from kwsniff.anonymize.packets import Packets
 from kwsniff.cli.main import run
 from tests.anonymize.renaming import counted, read_map, renaming
 from tests.pipeline.compare import analyzed
@@ -51,6 +53,22 @@ def ip_of(data: bytes) -> bytes:
 # Two labels, the second one the last; a PPPoE session of number 9.
 LABELS = bytes.fromhex("8847 001f4040 00259140")
 SESSION = bytes.fromhex("8864 1100 0009")
+
+
+# NSH with contexts of sixteen bytes; a prefix of NFLOG; PPI with a field; radiotap with clock and flags.
+SERVICE = bytes.fromhex("894f 0fc60101 00000cff") + b"secret-context-1"
+SNAP = bytes.fromhex("aaaa03 000000 0800")
+PREFIX = struct.pack("<HH", 15, 10) + b"secret-name\0"
+PPI = struct.pack("<BBHIHH", 0, 0, 24, 105, 30002, 12) + b"secret-place"
+RADIOTAP = struct.pack("<BBHIQBB", 0, 0, 18, 0b111, 1_700_000, 0, 11)
+
+
+def wireless(control: bytes = b"\x08\1") -> bytes:
+    """The header of a data frame (IEEE 802.11-2020 9.2.4), up to LLC."""
+    macs = [bytes.fromhex(each) for each in ("0200000000aa", "0200000000ab", "0200000000ac")]
+    more = bytes.fromhex("0200000000ad") if control[1] & 3 == 3 else b""
+    more += b"\5\0" if control[0] & 0x80 else b""
+    return control + b"\x2c\0" + b"".join(macs) + b"\x10\0" + more + SNAP
 
 
 WRAPPINGS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
@@ -93,6 +111,25 @@ WRAPPINGS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
         1,
         lambda data: OUTER + ipv4(17, udp(2152, gtpu(data, sequence=True, extensions=2))),
     ),
+    "gre with a checksum": (1, lambda data: OUTER + ipv4(47, b"\x80\0\x08\0\1\2\0\0" + ip_of(data))),
+    "vxlan gpe": (1, lambda data: OUTER + ipv4(17, udp(4790, b"\x0c\0\0\1\0\0\7\0" + ip_of(data)))),
+    "nsh": (1, lambda data: data[:12] + SERVICE + ip_of(data)),
+    "snap": (1, lambda data: data[:12] + struct.pack(">H", len(data) - 6) + SNAP + ip_of(data)),
+    "ppp": (9, lambda data: b"\xff\3\0\x21" + ip_of(data)),
+    "ppp, short": (50, lambda data: b"\x21" + ip_of(data)),
+    "ppp, with direction": (204, lambda data: b"\1\xff\3\0\x21" + ip_of(data)),
+    "pppd": (166, lambda data: b"\1\3\0\x21" + ip_of(data)),
+    "pppoe alone": (
+        51,
+        lambda data: SESSION[2:] + struct.pack(">H", len(data) - 12) + b"\0\x21" + ip_of(data),
+    ),
+    "cisco hdlc": (104, lambda data: b"\x0f\0\x08\0" + ip_of(data)),
+    "cisco hdlc with direction": (205, lambda data: b"\0\x0f\0\x08\0" + ip_of(data)),
+    "nflog": (239, lambda data: b"\2\0\0\5" + PREFIX + struct.pack("<HH", len(data) - 10, 9) + ip_of(data)),
+    "802.11": (105, lambda data: wireless() + ip_of(data)),
+    "802.11 between access points": (105, lambda data: wireless(b"\x88\3") + ip_of(data)),
+    "radiotap": (127, lambda data: RADIOTAP + wireless() + ip_of(data)),
+    "802.11 in ppi": (192, lambda data: PPI + wireless(b"\x88\1") + ip_of(data)),
     "ip in ip": (1, lambda data: OUTER + ipv4(4, ip_of(data))),
 }
 
@@ -116,7 +153,7 @@ def assert_same_tables(folder: Path, capture: bytes, calls: int = 34) -> bytes:
         rows = [[{**row, "capture": None} for row in found[table]] for found in (before, after)]
         assert counted(rows[0], rename) == counted(rows[1]), table
     data = new.read_bytes()
-    for name in (b"orders", b"billing", b"shop-producer", *HOSTS.values(), ENDS[:4], ENDS[4:]):
+    for name in (b"orders", b"billing", b"shop-producer", b"secret", *HOSTS.values(), ENDS[:4], ENDS[4:]):
         assert name not in data
     return data
 
@@ -253,3 +290,26 @@ def test_a_proxy_header_keeps_its_form(line: bytes, tmp_path: Path) -> None:
     if b"TCP4" in line:
         renamed = [names["10.1.2.3"], names["10.4.5.66"], "41000", "9092"]
         assert found[0].split()[2:] == [each.encode() for each in renamed]
+
+
+@pytest.mark.sample(8)
+@pytest.mark.parametrize("wrapping", WRAPPINGS)
+def test_damaged_headers_raise_nothing_and_keep_their_size(wrapping: str) -> None:
+    link, wrap = WRAPPINGS[wrapping]
+    source, packets = random.Random(wrapping), Packets(Addresses(bytes(32)))
+    rows = [wrap(row.data) for row in recorded()[:30]]
+    for _ in range(400):
+        data = bytearray(source.choice(rows))
+        for _ in range(source.randrange(1, 6)):
+            data[source.randrange(min(len(data), 110))] = source.choice((0, 1, 8, 127, 128, 255))
+        damaged = bytes(data[: source.choice((len(data), source.randrange(len(data))))])
+        out, segment = packets.rewrite(link, damaged)
+        assert len(out) == len(damaged)
+        assert segment is None or 0 <= segment.payload <= segment.payload + segment.size <= len(damaged)
+
+
+def test_frames_in_frames_end() -> None:
+    data = (bytes(12) + b"\x65\x58") * 4000
+    out, segment = Packets(Addresses(bytes(32))).rewrite(1, data)
+    assert len(out) == len(data)
+    assert segment is None

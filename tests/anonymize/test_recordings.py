@@ -32,8 +32,9 @@ FIGURES = (
 )  # fmt: skip
 # The value is a length that was none, but bytes of somebody; or how many bytes the next message came after.
 GARBAGE = ("framing_lost", "framing_resumed")
-# API, correlation id and error are the last of the fields that tshark shows.
-KAFKA_FIELDS = 4
+# API, its version, correlation id and error are the last of the fields that tshark shows.
+KAFKA_FIELDS = 5
+WORD = re.compile(rb"[a-z]{6,}")
 LEAST_STRANGE = 200
 """Kafka's error codes are below."""
 
@@ -106,6 +107,19 @@ def test_no_name_is_left(recording: str, tmp_path: Path, key: Path) -> None:
     assert hidden or not names
     left = [name for name in hidden for code in encodings(name) if code in data]
     assert [name for name in left if not _is_part_of_public(name, data, words)] == []
+    assert words_left(opened((CAPTURES / recording).read_bytes()), data, words) == []
+
+
+def words_left(old: bytes, new: bytes, public: frozenset[str]) -> list[bytes]:
+    """Words of the capture, as bytes of any field, record or packet, that are still there: without those that
+    stay, to which a length may seem to add a letter, and values that are `a` for each letter."""
+    kept = "\n".join(public).lower().encode()
+    parts = [each.encode() for name in public for each in re.split("[^a-z]+", name) if len(each) > 4]
+    return [
+        word
+        for word in sorted(set(WORD.findall(old)) & set(WORD.findall(new)))
+        if word not in kept and set(word) != set(b"a") and not any(each in word for each in parts)
+    ]
 
 
 def _is_part_of_public(name: str, data: bytes, words: frozenset[str]) -> bool:
@@ -126,6 +140,7 @@ def test_tshark_sees_the_same_messages_and_valid_checksums(recording: str, tmp_p
         "tcp.seq_raw",
         "tcp.len",
         "kafka.api_key",
+        "kafka.api_version",
         "kafka.correlation_id",
         "kafka.error",
         "_ws.malformed",
@@ -138,6 +153,8 @@ def test_tshark_sees_the_same_messages_and_valid_checksums(recording: str, tmp_p
     lines = zip(told(CAPTURES / recording, fields), told(out, fields), strict=True)
     for frame, (old, new) in enumerate(lines, 1):
         size = len(fields) if is_understood(frame, old, seen) else len(fields) - KAFKA_FIELDS
+        # Zeros of a message whose beginning is missing look like messages without bytes.
+        size = size if old.split("\t")[-3] else min(size, len(fields) - 1)
         assert old.split("\t")[:size] == new.split("\t")[:size], frame
     bad = "tcp.checksum.status == 0 || ip.checksum.status == 0"
     checks = ("-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE")

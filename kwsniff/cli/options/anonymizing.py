@@ -40,7 +40,8 @@ def add_anonymize_option(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--anonymize",
         action="store_true",
-        help="replace every name, as kwsniff anonymize; not with --secrets",
+        help="replace every name, as kwsniff anonymize; not with --secrets. For opened TLS, "
+        "slice what kwsniff anonymize --open-tls writes",
     )
     add_anonymizing_options(parser)
 
@@ -108,7 +109,9 @@ def _escape(name: str) -> str:
 
 
 def say_anonymized(done: "Anonymized") -> None:
-    """Notes on what is blank."""
+    """Notes on what was opened, and on what is blank."""
+    if done.opened_connections:
+        print_message(f"note: {plural(done.opened_connections, 'TLS connection')} opened: plain TCP now")
     if done.blank_packets:
         print_message(f"note: {plural(done.blank_packets, 'packet')} without TCP: only headers are kept")
     if done.blank_messages:
