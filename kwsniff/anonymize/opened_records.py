@@ -54,7 +54,7 @@ class OpenedRecords:
         self._kept = 0
         self._sorted = np.empty(0, _ROW)
 
-    def note(self, data: bytes, plain: bytes, is_data: bool, number: int) -> None:
+    def add_record(self, data: bytes, plain: bytes, is_data: bool, number: int) -> None:
         """Keeps a record."""
         self._rows.write(_PACKED.pack(_hash(data), self._kept, len(plain), is_data, number))
         self._plain.write(plain)
@@ -155,7 +155,7 @@ def open_records(
 
     Raises CaptureError for files that are not captures."""
     analyzer = start_analyzer(catalog, ("connections",), ports=ports, limits=limits.as_dict())
-    analyzer.open_tls(NotedSecrets(keylog, records.note))
+    analyzer.open_tls(NotedSecrets(keylog, records.add_record))
     if times:
         analyzer.bound(times.since, times.until)
     for name in captures:

@@ -183,6 +183,6 @@ sent as (
 cut as (select * replace (if(call_id is null, rest, last_bytes) as rest) from sent where if(call_id is null, rest, last_bytes) > greatest(most, 4096)),
 answers as (select broker, response_time from call where response_time is not null and broker in (select broker from cut))
 select c.run_id, c.connection_id, c.client, c.broker, c.close_frame, c.close_time, c.call_id, c.unread, c.most - 4 as most, c.rest - 4 as bytes
--- a broker that ends answers nobody afterwards
+-- a broker that ends does not answer afterwards
 from cut c asof join answers a on a.broker = c.broker and c.close_time < a.response_time
 where a.response_time < c.close_time + to_seconds(5);
