@@ -148,7 +148,7 @@ def test_why_says_it_and_nothing_is_wrong(tmp_path: Path, capsys: pytest.Capture
     pair = [_written(tmp_path / "a.pcap", _talk()), _written(tmp_path / "b.pcap", _moved(_talk(), SECOND))]
     assert run(["why", *map(str, pair)]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert said.startswith("No finding in 24 calls of 1 client")
+    assert said.startswith("No finding in 24 calls from 1 client")
 
 
 @pytest.mark.sample(6)
