@@ -29,7 +29,9 @@ def cut(number: int, **more: Any) -> tuple[list[dict[str, Any]], list[dict[str, 
     return connections, [*calls, GOES_ON]
 
 
-def found(connections: list[dict[str, Any]], calls: list[dict[str, Any]]) -> list[tuple[str, float, float]]:
+def found(
+    connections: list[dict[str, Any]], calls: list[dict[str, Any]]
+) -> list[tuple[str, float | None, float | None]]:
     said = judge("message_too_large", connections, api_calls=calls)
     return [(each.subject, each.value, each.expected) for each in said]
 

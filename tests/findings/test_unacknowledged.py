@@ -33,7 +33,9 @@ def closed(
     return connections, calls
 
 
-def found(connections: list[dict[str, Any]], calls: list[dict[str, Any]]) -> list[tuple[str, str, float]]:
+def found(
+    connections: list[dict[str, Any]], calls: list[dict[str, Any]]
+) -> list[tuple[str, str, float | None]]:
     said = judge("broker_hangs_up", connections, api_calls=calls)
     return [(each.subject, each.blames, each.value) for each in said]
 
