@@ -29,6 +29,9 @@ SAID = {
     "calls": 2,
     "users": "",
     "apis": "Fetch",
+    "how": "instead of answering",
+    "status": "unanswered",
+    "kept": "",
 }
 
 

@@ -144,4 +144,4 @@ def test_everybody_who_took_a_transactional_id_is_named() -> None:
     ]  # fmt: skip
     (found,) = find("producer_fenced", {"api_calls": calls, "transactions": fenced})
     assert (found.value, found.call_ids) == (2, [0, 1, 2])
-    assert "(till-1, till-2 called InitProducerId)." in found.text
+    assert "another producer (till-1, till-2) called InitProducerId " in found.text

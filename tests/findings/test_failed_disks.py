@@ -43,7 +43,7 @@ def test_all_brokers_with_a_copy_respond() -> None:
 def test_a_broker_that_does_not_respond_may_have_ended() -> None:
     text, advice = found(copies=(1, 2))
     assert "log directory" not in text
-    assert advice.startswith("Start the brokers that have the copies")
+    assert advice.startswith("Start the brokers that have the replicas")
 
 
 def test_a_broker_that_names_its_storage_is_believed() -> None:

@@ -101,6 +101,8 @@ _OF_FEW = {
     "topic_recreated": "when a topic was deleted",
     "unknown_topic": "a hundred unknown topics, and ten thousand known ones",
     "hot_partition": "a topic's partitions",
+    "stale_leader": "brokers that Metadata gives one address",
+    "offline_partition": "the brokers of a partition without a leader",
     "cross_rack": "the racks of a client's brokers",
     "persistent_error": "an error of a client",
     "timeout_too_short": "the time of a broker in which clients waited",

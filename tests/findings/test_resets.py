@@ -224,7 +224,7 @@ def test_responses_that_are_cut_off_name_the_limit() -> None:
         100_148,
         720,
     )
-    assert "closed 3 connections to 10.0.0.2:9092 inside a response to Fetch" in finding.text
+    assert "closed 3 connections to 10.0.0.2:9092 in the middle of a response to Fetch" in finding.text
     assert "100,148 bytes" in finding.text
     for setting in ("receive.message.max.bytes", "fetch.max.bytes", "max.partition.fetch.bytes"):
         assert setting in finding.advice
@@ -271,13 +271,13 @@ def test_a_broker_that_closes_without_a_byte_makes_no_client_churn() -> None:
 @pytest.mark.parametrize(
     ("answered", "said"),
     [
-        ([], "The path is dead, or the machine on the other side is."),
+        ([], "The path or the machine on the other side is down."),
         (
             [call(2, 4, 4.1)],
             "The broker answered this client on another connection: the path of this one is dead.",
         ),
         ([call(2, 4, 4.1, client_id="till")], "The broker answered others: the path to this client is dead."),
-        ([call(2, 1, 1.1)], "The path is dead, or the machine on the other side is."),
+        ([call(2, 1, 1.1)], "The path or the machine on the other side is down."),
     ],
 )
 def test_a_broker_that_answers_elsewhere_is_no_dead_machine(answered: Rows, said: str) -> None:

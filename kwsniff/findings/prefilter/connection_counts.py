@@ -10,6 +10,10 @@ from kwsniff.findings.prefilter.dictionaries import Numbers, count_of, encode, f
 
 _ENDED: Final = ("fin", "reset", "reused")
 _NOT_FOREIGN: Final = ("empty", "kafka", "tls", "undecided")
+_FEW_CALLS: Final = 6
+"""`calls` of `connection_churn`."""
+_LARGE_BYTES: Final = 4096
+"""Of a request that `cut_request` finds, at least."""
 _SECOND_US: Final = 1_000_000
 _NEVER: Final = np.iinfo(np.int64).max
 
@@ -49,12 +53,14 @@ def _count_ends(batch: pa.RecordBatch) -> Mapping[str, int]:
     bare = _has(batch, "reset_by", "broker") & ~flags_of(batch, "reset_acknowledges")
     odd = (_each(batch, "reset_ttl_step") != 0) | (_each(batch, "reset_ident_step") > 64)
     later = _each(batch, "last_time") - _each(batch, "first_time") >= _SECOND_US
+    calls = _each(batch, "calls")
     return {
         "ended": _number(_has(batch, "ending", *_ENDED)),
         "closed_by_broker": _number(by_broker),
-        "left_open": _number(_has(batch, "ending", "open") & (_each(batch, "calls") > 0)),
+        "left_open": _number(_has(batch, "ending", "open") & (calls > 0) & (calls <= _FEW_CALLS)),
         "closed_later": _number(by_broker & later),
-        "unheard": _number(by_broker & (_each(batch, "calls") == 0)),
+        "closed_large": _number(by_broker & (_each(batch, "client_bytes") > _LARGE_BYTES)),
+        "unheard": _number(by_broker & (calls == 0)),
         "client_resets": count_of(batch, "reset_by", "client"),
         "odd_resets": _number(bare) + _number(odd),
     }

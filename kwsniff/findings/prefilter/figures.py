@@ -183,7 +183,7 @@ class Figures:
         sure = not (self._unsure or self.twins or self._servers)
         found["lag_growth"] = self._lags.growth(sure=sure)
         found["most_lag"] = self._lags.most
-        found["unvisited"] = self._volumes.shown.unvisited
+        found["unvisited"], found["shared"] = self._volumes.shown.unvisited, self._volumes.shown.shared
         if self._unsure or self.twins:
             # Calls of twins count once, which only the rules know.
             found.update(dict.fromkeys((*self._pace.figures(), *self._volumes.figures()), float("inf")))
@@ -335,7 +335,7 @@ _SUMS: Final = (
     "malformed", "violations", "zero_window_ns", "nagle_ns", "window_ns", "round_trip_ns",
     "retransmitted_bytes", "missing_bytes", "twins", "duplicates", "rebalances", "idle_members",
     "expired_members", "transactions", "flawed_captures", "rules_not_asked", "not_preferred", "racked",
-    "left_open",
+    "left_open", "closed_large",
 )  # fmt: skip
 _MOST: Final = (
     "longest_ns",

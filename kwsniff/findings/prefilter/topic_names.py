@@ -41,6 +41,13 @@ class Shown:
             return inf
         return sum(not some & self._connected for some in self._addresses.values())
 
+    @property
+    def shared(self) -> float:
+        """Addresses that Metadata gives to several brokers, each for one of them."""
+        if self.is_crowded:
+            return inf
+        return sum(map(len, self._addresses.values())) - len(set().union(*self._addresses.values()))
+
     def add_leaders(self, batch: pa.RecordBatch) -> None:
         """Takes rows of leaders."""
         if not self._admits(batch.num_rows):

@@ -60,7 +60,7 @@ def left_open(site: Site) -> None:
 
 
 @incident(
-    "client",
+    "network",
     "client",
     "edge",
     "a Java producer 4.3.1, 300 ms away, awaits each of 60 records before it writes the next one",
