@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from kwsniff.findings.prefilter.figures import Figures
+from kwsniff.findings.prefilter.figures import Figures, figures_of
+from kwsniff.tables.stored_files import files_of_tables
+from tests.findings.conftest import TablesOf
 from tests.findings.scripted import table_of
+from tests.house.tree import ROOT
 
 Row = Mapping[str, Any]
 
@@ -19,12 +22,11 @@ def produce(base: int | None, records: int = 1, **other: Any) -> Row:
         "run_id": "run", "call_id": 1, "time": 0, "connection_id": 4, "api_name": "Produce",
         "client_id": "shop", "topic": "orders", "partition": 0, "record_bytes": 100, "record_count": records,
         "base_offset": base,
-        "last_offset": None if base is None else base + records - 1,
     }  # fmt: skip
     return row | other
 
 
-def figures(rows: Iterable[Row]) -> Figures:
+def count(rows: Iterable[Row]) -> Figures:
     found = Figures()
     for batch in table_of("partitions", [*rows]).to_batches():
         found.add("partitions", batch)
@@ -32,7 +34,7 @@ def figures(rows: Iterable[Row]) -> Figures:
 
 
 def rewound(*rows: Row) -> float:
-    return figures(rows).as_dict()["rewound"]
+    return count(rows).as_dict()["rewound"]
 
 
 def test_offsets_that_grow_do_not_go_back() -> None:
@@ -43,7 +45,29 @@ def test_a_batch_inside_an_earlier_one_goes_back_in_either_order() -> None:
     assert rewound(produce(19, 6), produce(22)) == 1
     assert rewound(produce(22), produce(19, 6)) == 1
     assert rewound(produce(19), produce(19)) == 1
-    assert rewound(produce(19, last_offset=None), produce(19)) == 1
+    assert rewound(produce(19, record_count=None), produce(19)) == 1
+
+
+def test_numbers_that_no_log_reaches_do_not_overflow() -> None:
+    most = (1 << 63) - 1
+    assert rewound(produce(most - 3, 2**31 - 1), produce(most)) == 1
+    assert rewound(produce(most, -5), produce(0)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "goes_back"),
+    [
+        ("lost_records", True),
+        ("lost_unclean", True),
+        ("healthy_leader_moves", False),
+        ("healthy_rolling", False),
+    ],
+)
+def test_offsets_go_back_where_a_log_was_truncated(name: str, goes_back: bool, tables_of: TablesOf) -> None:
+    """The brokers' logs of these recordings say which of them truncated; leaders move in all of them."""
+    capture = ROOT / "captures" / "incidents" / name / "broker.pcap"
+    figures = figures_of(files_of_tables(tables_of(capture)))
+    assert (figures.as_dict()["rewound"] > 0) is goes_back
 
 
 def test_partitions_and_topics_are_apart_and_reads_do_not_count() -> None:
@@ -67,5 +91,5 @@ def test_an_overlap_is_noticed_in_any_order_and_in_parts(seed: int) -> None:
         assert rewound(*rows) >= 1
         whole = Figures()
         for part in (rows[::2], rows[1::2]):
-            whole.merge(figures(part).state())
+            whole.merge(count(part).state())
         assert whole.as_dict()["rewound"] >= 1

@@ -122,13 +122,13 @@ def sum_places(
 def follow_ends(const int64_t[::1] places, const int64_t[::1] numbers, tuple columns, int64_t[::1] ends):
     """Follows how far the records of each number reach; returns how many rows begin below that.
 
-    `columns`: base_offset, last_offset. A row without a base offset is passed over, one without a last offset has one
+    `columns`: base_offset, record_count. A row without a base offset is passed over, one without a count has one
     record. `ends`, added to: the greatest offset of each number, -1 before the first.
     """
     cdef View[2] views
-    cdef int64_t[CHUNK] base, last
+    cdef int64_t[CHUNK] base, count
     cdef Py_ssize_t begin = 0, size, row, rows = take_views(columns, views, 2)
-    cdef int64_t number, rewound = 0
+    cdef int64_t number, end, rewound = 0
     cdef bint good = True
     if places.shape[0] != rows:
         raise ValueError("columns of different sizes")
@@ -136,7 +136,7 @@ def follow_ends(const int64_t[::1] places, const int64_t[::1] numbers, tuple col
         while good and begin < rows:
             size = min(CHUNK, rows - begin)
             spread(&views[0], begin, size, -1, base)
-            spread(&views[1], begin, size, -1, last)
+            spread(&views[1], begin, size, 1, count)
             for row in range(size):
                 if places[begin + row] < 0 or base[row] < 0:
                     continue
@@ -145,7 +145,9 @@ def follow_ends(const int64_t[::1] places, const int64_t[::1] numbers, tuple col
                     good = False
                     break
                 rewound += base[row] <= ends[number]
-                ends[number] = max(ends[number], max(base[row], last[row]))
+                # both are numbers from the wire: their sum may not fit
+                end = INT64_MAX if count[row] > INT64_MAX - base[row] else base[row] + max(count[row], 1) - 1
+                ends[number] = max(ends[number], end)
             begin += size
     if not good:
         raise IndexError("a place that has no number")

@@ -44,7 +44,7 @@ class Volumes:
 
     OF_PARTITIONS = (
         "call_id", "client_id", "api_name", "time", "topic", "partition", "record_bytes",
-        "high_watermark", "last_stable_offset", "base_offset", "last_offset",
+        "high_watermark", "last_stable_offset", "base_offset", "record_count",
     )  # fmt: skip
 
     def __init__(self, *, nameless: bool = False) -> None:
@@ -137,7 +137,7 @@ class _Written:
             begin = code * width
             self._mark_seen(words[code], used[begin : begin + int(widths[code])] & SEEN)
         numbers = self._number_places(used & WRITTEN, words, width)
-        offsets = column_in(batch, "base_offset"), column_in(batch, "last_offset")
+        offsets = column_in(batch, "base_offset"), column_in(batch, "record_count")
         self._rewound += follow_ends(places, numbers, offsets, self._ends)
         self._add_written(batch, places, numbers)
         self._look_around()
