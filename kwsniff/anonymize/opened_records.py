@@ -52,10 +52,13 @@ class OpenedRecords:
         self._plain = (folder / "plain").open("w+b")
         self._rows = (folder / "records").open("w+b")
         self._kept = 0
+        self._lengths: set[int] = set()
+        """Of encrypted records: bytes of another length are not hashed."""
         self._sorted = np.empty(0, _ROW)
 
     def add_record(self, data: bytes, plain: bytes, is_data: bool, number: int) -> None:
         """Keeps a record."""
+        self._lengths.add(len(data))
         self._rows.write(_PACKED.pack(_hash(data), self._kept, len(plain), is_data, number))
         self._plain.write(plain)
         self._kept += len(plain)
@@ -75,6 +78,8 @@ class OpenedRecords:
     def find(self, body: bytes) -> OpenedRecord | None:
         """The record with these encrypted bytes, which follow its header."""
         for data in (body, body[_EXPLICIT:]):
+            if len(data) not in self._lengths:
+                continue
             wanted = np.uint64(_hash(data))
             at = int(np.searchsorted(self._sorted["hash"], wanted))
             if at < len(self._sorted) and self._sorted["hash"][at] == wanted:
