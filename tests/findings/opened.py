@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kwsniff.findings.finding import Finding
-from tests.findings.scripted import Rows, find
+from tests.findings.scripted import Rows, find, find_worth_asking
 
 SECOND = 10**6
 CLIENT, OTHER = "10.0.0.1", "10.0.0.9"
@@ -88,7 +88,10 @@ def call(number: int, asked_s: float, answered_s: float | None = None, **more: A
 
 
 def judge(rule: str, connections: Rows, seconds: float = 60, **tables: Rows) -> list[Finding]:
-    """What a rule finds in a capture that is so long."""
+    """What a rule finds in a capture that is so long. Where it finds something, the figures ask for it."""
     capture = {"capture": "a.pcap", "first_time": 0, "last_time": int(seconds * SECOND)}
     rows = [{"capture": "a.pcap", **row} for row in connections]
-    return find(rule, {"connections": rows, "captures": [capture], **tables})
+    given = {"connections": rows, "captures": [capture], **tables}
+    found = find(rule, given)
+    assert not found or rule in find_worth_asking(given)
+    return found

@@ -11,6 +11,7 @@ import pyarrow as pa
 from kwsniff.findings.client_settings import queries_of_settings
 from kwsniff.findings.evaluate import evaluate
 from kwsniff.findings.finding import Finding
+from kwsniff.findings.prefilter.figures import Figures
 from kwsniff.findings.rule import load_rules
 from kwsniff.findings.views import open_tables
 from kwsniff.tables.schema import TABLES, arrow_schema
@@ -33,6 +34,15 @@ def find(name: str, rows: Mapping[str, Rows]) -> list[Finding]:
     }
     with open_tables(tables, [rule.query, *queries_of_settings([rule])]) as database:
         return evaluate(database, rules=[rule], total=0)
+
+
+def find_worth_asking(rows: Mapping[str, Rows]) -> set[str]:
+    """The rules that the figures of these tables ask for."""
+    figures = Figures()
+    for table, some in rows.items():
+        for batch in table_of(table, some).to_batches():
+            figures.add(table, batch)
+    return {rule.name for rule in figures.worth_asking()}
 
 
 def lags(groups: int) -> list[dict[str, Any]]:

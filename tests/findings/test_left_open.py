@@ -29,6 +29,14 @@ def test_connections_that_stay_open_without_work_are_left_behind() -> None:
     assert "left 24 of them without work" in finding.text
 
 
+@pytest.mark.parametrize("ended", [0, 9, 10])
+def test_connections_that_ended_soon_count_with_those_left_open(ended: int) -> None:
+    connections, calls = opened(24, 0.5)
+    for each in connections[:ended]:
+        each |= {"ending": "fin", "closed_by": "client"}
+    assert found(connections[:20], calls[:20]) == [("shop", "client", 20)]
+
+
 @pytest.mark.parametrize(("number", "every_s"), [(15, 0.5), (24, 0.1), (40, 0.1), (24, 2)])
 def test_a_pool_that_opens_at_once_or_slowly_is_none(number: int, every_s: float) -> None:
     assert found(*opened(number, every_s)) == []
