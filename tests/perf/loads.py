@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import struct
 from collections import defaultdict
@@ -21,9 +22,10 @@ SMALL_CONNECTIONS = 36
 
 
 class Offsets:
-    """How far each consumer has read a partition: from 100 on, and never behind the broker."""
+    """Where partitions end and how far each consumer has read: from 100 on, and never behind the broker."""
 
     def __init__(self) -> None:
+        self._end: defaultdict[tuple[str, int], int] = defaultdict(lambda: 100)
         self._next: defaultdict[tuple[int, str], int] = defaultdict(lambda: 100)
 
     def of(self, client: int, topic: str) -> int:
@@ -33,6 +35,30 @@ class Offsets:
     def end(self, client: int, topic: str) -> int:
         """The high watermark."""
         return self._next[client, topic]
+
+    def produce(
+        self,
+        version: int,
+        correlation_id: int,
+        batches: bytes,
+        *,
+        topic: str,
+        partition: int = 0,
+        client_id: str,
+        error: int = 0,
+    ) -> Exchange:
+        """A Produce that appends to a partition, or fails."""
+        offset = self._end[topic, partition]
+        if not error:
+            self._end[topic, partition] += count_records(batches)
+        return messages.produce(
+            version,
+            correlation_id,
+            {topic: {partition: batches}},
+            client_id=client_id,
+            errors={(topic, partition): error} if error else None,
+            offset=offset,
+        )
 
     def fetch(
         self,
@@ -102,7 +128,9 @@ def large(offsets: Offsets, sizes: Sequence[int] = (100_000, 300_000, 1_000_000)
             script.open()
             at = MILLISECOND * (2 + number * 4 + writes * 2)
             if writes:
-                exchange = messages.produce(7, 1, {"bulk": {0: records}}, client_id=f"bulk-{number}")
+                exchange = offsets.produce(
+                    7, 1, records, topic="bulk", partition=number, client_id=f"bulk-{number}"
+                )
             else:
                 exchange = offsets.fetch(
                     11, 1, number, {0: records}, topic="bulk", client_id=f"reader-{number}"
@@ -125,7 +153,7 @@ def small(offsets: Offsets, connections: int = SMALL_CONNECTIONS) -> Scene:
         calls: list[Exchange]
         if number % 2:
             calls = [
-                messages.produce(7, index, {topic: {number % 12: record}}, client_id=client_id)
+                offsets.produce(7, index, record, topic=topic, partition=number % 12, client_id=client_id)
                 for index in range(1, 9)
             ]
         else:
@@ -159,23 +187,27 @@ def mixed(offsets: Offsets, connections: int = 200, topics: int = 50, errors: fl
     """
     scene = Scene()
     dice = random.Random(topics)
+    scripts, kinds = [], []
     for number in range(connections):
-        script = scene.connection(
-            Endpoint(f"10.4.{number // 250}.{number % 250 + 1}", 30_000 + number),
-            Endpoint(f"10.5.0.{number % 3 + 1}", 9092),
+        scripts.append(
+            scene.connection(
+                Endpoint(f"10.4.{number // 250}.{number % 250 + 1}", 30_000 + number),
+                Endpoint(f"10.5.0.{number % 3 + 1}", 9092),
+            )
         )
-        script.open()
-        kinds = [*"PPPPPPPPFFFFFFFFHHMO"]
-        dice.shuffle(kinds)
-        read = ""
-        for index, kind in enumerate(kinds):
-            topic = f"topic-{dice.randrange(topics)}"
-            code = _ERRORS[kind] if dice.random() < errors else 0
-            read = topic if kind == "F" else read
-            named = read or topic if kind == "O" else topic
-            exchange = _of_kind(offsets, kind, index + 1, topic=named, client=number, error=code)
-            at = MILLISECOND + index * 200 * MICROSECOND + number * MICROSECOND
-            script.call(exchange, at=at, answer_at=at + MILLISECOND)
+        scripts[number].open()
+        kinds.append([*"PPPPPPPPFFFFFFFFHHMO"])
+        dice.shuffle(kinds[number])
+    read = [""] * connections
+    # In the order of time: a broker gives offsets in it, too.
+    for index, number in itertools.product(range(20), range(connections)):
+        kind, topic = kinds[number][index], f"topic-{dice.randrange(topics)}"
+        code = _ERRORS[kind] if dice.random() < errors else 0
+        read[number] = topic if kind == "F" else read[number]
+        named = read[number] or topic if kind == "O" else topic
+        exchange = _of_kind(offsets, kind, index + 1, topic=named, client=number, error=code)
+        at = MILLISECOND + index * 200 * MICROSECOND + number * MICROSECOND
+        scripts[number].call(exchange, at=at, answer_at=at + MILLISECOND)
     return scene
 
 
@@ -191,9 +223,7 @@ def _of_kind(
     record = batch([b"v" * 40])
     match kind:
         case "P":
-            return messages.produce(
-                9, correlation_id, {topic: {0: record}}, client_id=client_id, errors=errors
-            )
+            return offsets.produce(9, correlation_id, record, topic=topic, client_id=client_id, error=error)
         case "F":
             found = {0: b"" if error else record}
             return offsets.fetch(

@@ -155,8 +155,9 @@ def produce(
     transactional_id: str | None = None,
     errors: Errors | None = None,
     throttle_ms: int = 0,
+    offset: int = 42,
 ) -> Exchange:
-    """Produce 3-13 of ``{topic: {partition: record set}}``; with acks 0 there is no response."""
+    """Produce 3-13 of ``{topic: {partition: record set}}``, appended at `offset`; acks 0: no response."""
     codes = dict(errors or {})
     flexible = is_flexible(0, version)
     request = Encoder(flexible).string(transactional_id).i16(acks).i32(30_000)
@@ -180,7 +181,7 @@ def produce(
 
         def partition(index: int) -> None:
             code = codes.get((topic, index), 0)
-            response.i32(index).i16(code).i64(-1 if code else 42).i64(-1)
+            response.i32(index).i16(code).i64(-1 if code else offset).i64(-1)
             if version >= 5:
                 response.i64(0)
             if version >= 8:
