@@ -81,16 +81,17 @@ def run(args: argparse.Namespace) -> int:
         delta=args.delta,
         form=args.format,
         mode=args.mode,
+        again=args.again,
         tls_keylog=args.tls_keylog,
         since=since,
         until=until,
         scratch=args.scratch,
     )
     there = _say(args.output, result, before, ports)
-    _say_shared(limits, result.facts["buckets"])
+    _say_shared(limits, result.facts.get("buckets", 1))
     if args.json:
         print(json_text(add_version(_describe(result)), indent=2))
-    else:
+    elif not result.finished:
         _show(result)
     return DONE if there else NOTHING_READ
 
@@ -101,6 +102,7 @@ def _describe(result: "Result") -> dict[str, Any]:
         "rows": result.rows,
         "captures": result.captures,
         "unread": [{"capture": each.name, "reason": each.why} for each in result.unread],
+        **({"finished": result.finished} if result.finished else {}),
         **result.facts,
     }
 
@@ -110,6 +112,12 @@ def _say(output: str, result: "Result", before: Collection[str], ports: Sequence
     to read."""
     from kwsniff.tables.stored_files import files_of_tables
 
+    if result.finished:
+        print_message(
+            "note: an earlier run over these captures ended before all tables had its rows; "
+            f"{output} has all of them now (run {result.finished})"
+        )
+        return True
     unread = {each.name for each in result.unread}
     say_unread([str(each) for each in result.unread], len(result.captures) - len(unread))
     asked = AskedPorts(ports)
@@ -174,6 +182,8 @@ def _check_forms(args: argparse.Namespace) -> None:
         raise UsageError(
             "--format and --mode cannot be used with --stream, which adds files to parquet tables"
         )
+    if args.again and args.mode != "append":
+        raise UsageError("--again needs --mode append: the other modes replace rows")
     if args.delta and (args.format, args.mode) != ("parquet", "overwrite"):
         raise UsageError("--delta writes tables of one run; use --format delta instead")
     check_format(args.format, args.mode, is_uri=is_uri(args.output))

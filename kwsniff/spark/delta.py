@@ -74,9 +74,9 @@ def append_version(
     dates: Sequence[str | None],
     run: str,
 ) -> None:
-    """Commits these files to the log of a table, as its next version."""
+    """Commits these files to the log of a table, as its next version, unless this run has done so before."""
     from deltalake import DeltaTable, Schema
-    from deltalake.transaction import AddAction, CommitProperties
+    from deltalake.transaction import CommitProperties, Transaction
 
     schema = Schema.from_arrow(dated_schema(table))
     uri = place.display(table)
@@ -84,30 +84,37 @@ def append_version(
     found = DeltaTable.create(
         uri, schema, mode="ignore", partition_by=["date"], storage_options=options or None
     )
+    done = f"kwsniff-{run}"
+    if found.transaction_version(done) is not None:
+        return
     known = {field.name for field in found.schema().fields}
     new = [field for field in schema.fields if field.name not in known]
     if new:
         found.alter.add_columns(new)
     now = int(time.time() * 1000)
-    added: list[Any] = [
-        AddAction(
-            part.path.partition("/")[2],
-            part.size,
-            {"date": date_of(part.path)},
-            now,
-            True,
-            json.dumps({"numRecords": part.rows}),
-        )
-        for part in parts
-    ]
     filters = [("date", "in", [day or "" for day in dates])] if mode == "replace-dates" else None
     if mode == "replace-dates" and not dates:
         return
     found.create_write_transaction(
-        added,
+        [_add(part, now) for part in parts],
         "append" if mode == "append" else "overwrite",
         found.schema(),
         ["date"],
         filters,
-        commit_properties=CommitProperties(custom_metadata={"kwsniff_run_id": run}),
+        commit_properties=CommitProperties(
+            custom_metadata={"kwsniff_run_id": run}, app_transactions=[Transaction(done, 1, now)]
+        ),
+    )
+
+
+def _add(part: Part, time_ms: int) -> Any:
+    from deltalake.transaction import AddAction
+
+    return AddAction(
+        part.path.partition("/")[2],
+        part.size,
+        {"date": date_of(part.path)},
+        time_ms,
+        True,
+        json.dumps({"numRecords": part.rows}),
     )

@@ -6,7 +6,7 @@ no values from names.
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -17,6 +17,8 @@ from kwsniff.tables.stored_files import NAMESPACE
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.sql import SqlCatalog
+
+_RUN: Final = "kwsniff_run_id"
 
 
 def append_snapshot(
@@ -29,15 +31,17 @@ def append_snapshot(
     dates: Sequence[str | None],
     run: str,
 ) -> None:
-    """Commits these files to a table, as its next snapshot."""
+    """Commits these files to a table, as its next snapshot, unless this run has done so before."""
     from pyiceberg.expressions import AlwaysTrue
 
     schema = dated_schema(table)
     catalog.create_namespace_if_not_exists(NAMESPACE)
     found = _table(catalog, f"{NAMESPACE}.{table}", f"file://{place.display(table)}", schema)
+    if any(each.summary and each.summary.get(_RUN) == run for each in found.snapshots()):
+        return
     with found.update_schema() as change:
         change.union_by_name(schema)
-    noted = {"kwsniff_run_id": run}
+    noted = {_RUN: run}
     with warnings.catch_warnings(), found.transaction() as change:
         warnings.filterwarnings("ignore", "Delete operation did not match any records")
         if mode == "overwrite":

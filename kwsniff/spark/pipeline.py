@@ -29,6 +29,7 @@ from kwsniff.sources.ports import check_ports
 from kwsniff.sources.times import Given, TimeRange
 from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.spark.aggregates import QUERIES, write_aggregates
+from kwsniff.spark.capture_fingerprints import fingerprints_of
 from kwsniff.spark.decode import Decoded, Work, decode_bucket
 from kwsniff.spark.delta import check_delta, write_logs
 from kwsniff.spark.duplicate_rows import absent_ports, mark_parts, twins_among
@@ -82,6 +83,9 @@ class Result:
     """What the captures have instead, where no packet lies between `since` and `until`."""
     absent_ports: tuple[int, ...] = ()
     """Those of `ports` that no connection has."""
+    finished: str | None = None
+    """An earlier run over the same captures, cut off between two tables: this one completed it, and read
+    nothing more. `rows` are those of that run."""
 
 
 def run_pipeline(
@@ -97,6 +101,7 @@ def run_pipeline(
     delta: bool = False,
     form: str = "parquet",
     mode: str = "overwrite",
+    again: bool = False,
     layouts: str | os.PathLike[str] | None = None,
     tls_keylog: KeyLog = None,
     since: Given = None,
@@ -112,11 +117,11 @@ def run_pipeline(
     parts of so many bytes. By default both follow from how much there is to read, and the session's cores.
     `delta`: every table is a Delta table, too (needs the library deltalake), of this run alone.
     `form`: `parquet`, `delta` or `iceberg`, which keep a history; `mode`: `overwrite`, `append`, or
-    `replace-dates`, which replaces the days that this run has rows of.
-    `layouts`: a folder of a vendor's layouts, visible to all executors as well, as must be `tls_keylog`:
-    files of TLS secrets, which tasks read where they are. `since`, `until`: as for `kwsniff.analyze`.
-    `scratch`: a folder that executors see, or a URI, for files between the stages; else beside `output`.
-    Raises CaptureError, OutputError, UsageError.
+    `replace-dates`, which replaces the days that this run has rows of. `again`: `append` also takes captures
+    whose rows are there. `layouts`: a folder of a vendor's layouts, visible to all executors as well, as must
+    be `tls_keylog`: files of TLS secrets, which tasks read where they are. `since`, `until`: as for
+    `kwsniff.analyze`. `scratch`: a folder that executors see, or a URI, for files between the stages; else
+    beside `output`. Raises CaptureError, OutputError, UsageError.
     """
     chosen, times = chosen_tables(tables), TimeRange(since, until)
     known, given = check_ports(ports), dict(limits or {})
@@ -130,7 +135,7 @@ def run_pipeline(
     asked = replace(asked, split_bytes=split_bytes or asked.split_bytes, buckets=num_buckets or asked.buckets)
     with _staging(output, spark, form, mode) as staging, scratch_in(scratch, staging, spark) as between:
         run = _Run(
-            spark, staging, between, chosen, given, known, asked, delta, vendor, times, stores, secrets
+            spark, staging, between, chosen, given, known, asked, delta, vendor, times, stores, secrets, again
         )
         return run.all(captures)
 
@@ -205,6 +210,7 @@ class _Run:
     times: TimeRange
     stores: Stores | None
     secrets: Secrets
+    again: bool
 
     @property
     def most_twins(self) -> int:
@@ -229,6 +235,8 @@ class _Run:
             times=self.times,
             stores=self.stores,
         )
+        if finished := self._check_inputs(fingerprints_of(readable, walks)):
+            return finished
         tables = frozenset(with_sources(tuple(needed & TABLES.keys())))
         packets = sum(each.packets for walked in walks for walk in walked for each in walk.stretches)
         spans = spans_for(packets, self.sizes.buckets)
@@ -250,6 +258,21 @@ class _Run:
         absent = absent_ports(parts, self.ports, staging=self.staging.place)
         result = self._complete(parts, rows, unread, facts, work.tables)
         return replace(result, absent_ports=absent)
+
+    def _check_inputs(self, inputs: Mapping[str, str]) -> Result | None:
+        """The result of an earlier run over these captures, where this one has just completed it. Raises
+        UsageError where rows would be there twice."""
+        if isinstance(self.staging, Staging):
+            return None
+        self.staging.inputs = [*inputs]
+        finished = self.staging.finished
+        if finished and inputs and sorted(finished["inputs"][finished["run_id"]]) == sorted(inputs):
+            return Result(
+                _find_output(self.staging), finished["rows"], [], [], {}, finished=finished["run_id"]
+            )
+        if not self.again:
+            self.staging.check_new(inputs)
+        return None
 
     def _finish(
         self,

@@ -8,6 +8,7 @@ Tasks write below `_kwsniff.runs/<run>/`. When all files are complete, they are 
 checked; then one small file, the manifest, makes them the tables, and the files of the previous run are
 removed. Readers of the manifest always see one run. Readers that list the folders may see files of both runs
 for a moment, which differ in `run_id`. Files of a killed run are in no manifest: the next run removes them.
+Tables of Delta and Iceberg change one after the other: intent.py.
 """
 
 import re
@@ -19,11 +20,13 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import pyarrow as pa
 
 from kwsniff.errors import OutputError
+from kwsniff.spark.capture_fingerprints import check_new, inputs_of_runs
+from kwsniff.spark.intent import Intent, finish_commit
 from kwsniff.spark.manifest import check_files, check_same, manifest_of, paths_of, publish, read_published
 from kwsniff.spark.output_lock import Claim
 from kwsniff.spark.parts import Part
 from kwsniff.spark.storage import Place, in_threads
-from kwsniff.spark.table_formats import keep_parts, log_files, place_part
+from kwsniff.spark.table_formats import keep_parts, place_part
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.folder import Folder
 from kwsniff.tables.run import new_run_id
@@ -46,6 +49,10 @@ class StoreStaging:
         self.output = output
         self._form, self._mode = form, mode
         self.run = new_run_id()
+        self.finished: Mapping[str, Any] | None = None
+        """The manifest of a run that was cut off between two tables, and that this one completed."""
+        self.inputs: Sequence[str] = ()
+        """The fingerprints of this run's captures."""
         self._claim: Claim | Folder = Claim(output, self.run)
         if output.is_local:  # has locks, which end with their process
             self._claim = Folder(output.folder)
@@ -57,6 +64,9 @@ class StoreStaging:
             self._refuse_foreign()
             self._claim.__enter__()
             try:
+                self.finished = finish_commit(self.output)
+                if self.finished:
+                    self._refuse_foreign()
                 self._clear()
                 if self.output.is_local:  # tasks do not make them: a worker that does not see them says so
                     for place in (self.place, self.scratch):
@@ -97,11 +107,23 @@ class StoreStaging:
             if isinstance(self._claim, Claim):
                 self._claim.check()
             before = read_published(self.output)
-            if self._form != "parquet":
-                log_files(self._form, self._mode, self.output, final, self.run)
             named = [*final, *keep_parts(before, self._mode, final)]
-            publish(self.output, manifest_of(self.run, named, {"format": self._form, **facts}))
+            inputs = {**inputs_of_runs(before, named), self.run: [*self.inputs]}
+            manifest = manifest_of(self.run, named, {"format": self._form, "inputs": inputs, **facts})
+            if self._form == "parquet":
+                publish(self.output, manifest)
+            else:
+                intent = Intent(self._mode, final, manifest)
+                intent.write(self.output)
+                intent.carry_out(self.output)
             self._clear(paths_of(before))
+
+    def check_new(self, inputs: Mapping[str, str]) -> None:
+        """Raises UsageError where tables that are appended to have rows of one of these captures. `inputs`:
+        fingerprint -> name."""
+        if self._mode == "append":
+            with translate_errors(self.output):
+                check_new(inputs, read_published(self.output), self.output.root)
 
     def keep_only(self, parts: Sequence[Part]) -> None:
         """Nothing has to go: only what is named is published."""
@@ -120,6 +142,8 @@ class StoreStaging:
             self.output.remove(path for path in mine if path not in named)
         for run in {path.split("/")[1] for path in found if path.startswith(f"{RUNS}/")}:
             if run != self.run:
+                # What it had copied to the tables, and no log shows.
+                self.output.remove(path for path in found if f"/{run}-" in path and path not in named)
                 self.output.remove_folder(f"{RUNS}/{run}")
 
     def _refuse_foreign(self) -> None:

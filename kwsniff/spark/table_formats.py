@@ -63,7 +63,8 @@ def place_part(name: str, place: Place, source: str, part: Part) -> Part:
 
 
 def log_files(name: str, mode: str, place: Place, parts: Sequence[Part], run: str) -> None:
-    """Makes these files the newest version of their tables. Raises OutputError."""
+    """Makes these files the newest version of their tables; one that has them from this run stays as it is.
+    Raises OutputError."""
     by_table: dict[str, list[Part]] = {}
     for part in parts:
         by_table.setdefault(part.table, []).append(part)

@@ -6,6 +6,9 @@
     DIR/TABLE/_delta_log                    Delta: those of the newest version in the log
     DIR/TABLE/metadata, DIR/_kwsniff.catalog.db    Iceberg: those of the newest snapshot
 
+DIR/_kwsniff.intent.json is there while a run appends to several Delta or Iceberg tables: until all of them
+have its rows, no table shows them.
+
 A folder keeps files of earlier versions, of deleted rows and of writers that died: no reader counts them.
 """
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog.sql import SqlCatalog
 
 CATALOG: Final = "_kwsniff.catalog.db"
+INTENT: Final = "_kwsniff.intent.json"
 NAMESPACE: Final = "kwsniff"
 DELTA_LOG: Final = "_delta_log"
 _ICEBERG: Final = "metadata"
@@ -36,14 +40,14 @@ def files_of_tables(folder: Path) -> dict[str, list[str]]:
     if not folder.is_dir():
         return found
     recover(folder)
-    published = _read_manifest(folder)
+    published, appended = _read_manifest(folder), _read_appended(folder)
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith((".", "_")):
             continue
         if entry.suffix == ".parquet" and entry.is_file():
             found[entry.stem] = [str(entry)]
         elif entry.is_dir():
-            files = _files_in(entry, published)
+            files = [file for file in _files_in(entry, published) if file not in appended]
             if files or entry.name in TABLES:
                 found[entry.name] = sorted(files)
     return found
@@ -76,6 +80,16 @@ def _read_manifest(folder: Path) -> dict[str, list[str]]:
         raise UsageError(
             f"{manifest}: is damaged, and only it says which files count; remove the folder and make it again"
         ) from error
+
+
+def _read_appended(folder: Path) -> frozenset[str]:
+    """The files that a run is about to append, or was when it died."""
+    try:
+        said: Any = json.loads((folder / INTENT).read_bytes())
+        parts = said["parts"] if said["mode"] == "append" else []
+        return frozenset(str(folder / each["path"]) for each in parts)
+    except (OSError, ValueError, TypeError, KeyError):
+        return frozenset()
 
 
 def _files_of_delta(table: Path) -> list[str]:

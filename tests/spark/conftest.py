@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.spark.in_process import run_tasks_in_process
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
@@ -26,12 +27,4 @@ def capture() -> Path:
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks run one after the other in this process: what they do is the same, without Spark's share."""
-    from kwsniff.spark import finish, harm, pipeline, ranges, scan, stream
-    from kwsniff.spark.serialization import dump, load
-
-    def run_tasks(_: Any, work: Any, items: Any, **__: Any) -> list[Any]:
-        return [load(dump(work(item))) for item in items]
-
-    for module in (pipeline, scan, finish, harm, ranges, stream):
-        monkeypatch.setattr(module, "run_tasks", run_tasks)
-    monkeypatch.setattr(scan, "is_here", lambda _: True)
+    run_tasks_in_process(monkeypatch.setattr)

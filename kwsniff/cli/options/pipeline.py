@@ -85,6 +85,11 @@ def _add_forms(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="overwrite (default), append, or replace-dates: replaces the days for which this run has rows",
     )
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="with --mode append: also add captures whose rows are already there",
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
