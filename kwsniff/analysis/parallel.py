@@ -31,7 +31,7 @@ _MOST: Final = 0.75
 """Of a bound that all connections share: what the analyzers may keep together."""
 
 Taken = dict[str, tuple[Sequence[ColumnData], bytes]]
-"""Table -> what `take_in_order` gave."""
+"""Table -> what `drain_in_order` gave."""
 
 
 class Given(NamedTuple):
@@ -193,7 +193,7 @@ class SideBySide:
         self._full[number].append(self._take_part(number))
 
     def _take_part(self, number: int) -> Taken:
-        return {table: self._analyzers[number].take_in_order(table) for table in self._tables}
+        return {table: self._analyzers[number].drain_in_order(table) for table in self._tables}
 
     def _take(self, number: int) -> Given:
         analyzer = self._analyzers[number]
@@ -201,7 +201,7 @@ class SideBySide:
         new = analyzer.num_topics != self._num_topics[number]
         self._num_topics[number] = analyzer.num_topics
         topics = analyzer.topics() if new else {}
-        return Given([*before, self._take_part(number)], analyzer.take_shares(), topics)
+        return Given([*before, self._take_part(number)], analyzer.drain_shares(), topics)
 
     def _end_turn(self, *, last: bool = False) -> None:
         """The analyzers are at most one turn ahead of the thread that takes their rows."""

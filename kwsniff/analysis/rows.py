@@ -100,7 +100,7 @@ class Rows:
         self.flush()
         keep_below(self._memory)
         # Tables without rows, too: the summary counts them.
-        columns = {table: analyzer.take(table) for table in tables}
+        columns = {table: analyzer.drain(table) for table in tables}
         self._worker.submit(self._take_in, columns)
 
     def take_turn(self, parts: "Sequence[Taken]", names: Names, last: bool) -> None:

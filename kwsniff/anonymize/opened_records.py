@@ -169,7 +169,7 @@ def open_records(
                 analyzer.open_capture(capture.name)
                 for buffer in capture.readable():
                     analyzer.feed(buffer)
-                    analyzer.take("connections")
+                    analyzer.drain("connections")
                     if analyzer.stopped:
                         break
                 analyzer.close_capture()

@@ -125,7 +125,7 @@ class Analyzer:
     def when_full(self, take_rows: Callable[[], object] | None) -> None: ...
     @property
     def is_full(self) -> bool: ...
-    def take_messages(
+    def drain_messages(
         self,
         ended: Buffer,
         *,
@@ -150,9 +150,9 @@ class Analyzer:
         tables: Sequence[str] = ...,
     ) -> Analyzer: ...
     def rows(self, table: str) -> int: ...
-    def take(self, table: str) -> list[tuple[Any, ...]]: ...
-    def take_in_order(self, table: str) -> tuple[list[tuple[Any, ...]], bytes]:
-        """What `take` gives, and three native int64 for each run of rows: a packet, a place in its work, the
+    def drain(self, table: str) -> list[tuple[Any, ...]]: ...
+    def drain_in_order(self, table: str) -> tuple[list[tuple[Any, ...]], bytes]:
+        """What `drain` gives, and three native int64 for each run of rows: a packet, a place in its work, the
         first row. By these, rows of analyzers beside each other come in the order of one."""
 
     @property
@@ -163,7 +163,7 @@ class Analyzer:
     def alone(self) -> bool:
         """Whether one analyzer of all connections may have given other rows."""
 
-    def take_shares(self) -> tuple[float, ...]:
+    def drain_shares(self) -> tuple[float, ...]:
         """The most that was kept since this was last asked, as shares of the bounds of all connections."""
 
     @property

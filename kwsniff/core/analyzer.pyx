@@ -597,7 +597,7 @@ cdef class Analyzer:
         """Whether the rows that wait are as many as `--limit memory` gives them room for: they are to be taken."""
         return self.context.tables[0].spares.filled >= self.context.tables[0].spares.enough
 
-    def take_messages(self, ended, *, alone=True, most=None):
+    def drain_messages(self, ended, *, alone=True, most=None):
         """The messages of calls that are over, in the order they were completed, as dicts: their bytes (header and body,
         without the size) and their positions. Only with messages=True. `ended`: two native int64 for each such call, its
         number and whether it is wanted (0 or 1). `alone`: messages of no call, too. The oldest that wait are handed out beyond `most` bytes (None: none wait)."""
@@ -682,19 +682,19 @@ cdef class Analyzer:
         """Rows that wait in `table`."""
         return self.context.tables[<int>TABLE_NUMBERS[table]].rows
 
-    def take(self, table):
+    def drain(self, table):
         """The waiting rows as a list of columns (see columns.COLUMNS); the table is empty afterwards."""
         number = TABLE_NUMBERS[table]
         self.check_idle(True)
         self.context.tables[<int>number].order.len = 0
         return take_table(&self.context.tables[<int>number], number)
 
-    def take_in_order(self, table):
+    def drain_in_order(self, table):
         """(what `take` gives, where the rows were ended: three native int64 for each run of rows: a packet, a place in its
         work, the first row). Rows of analyzers that are `beside` each other come by them in the order of one of all."""
         self.check_idle(True)
         order = take_order(&self.context.tables[<int>TABLE_NUMBERS[table]])
-        return self.take(table), order
+        return self.drain(table), order
 
     @property
     def filled(self):
@@ -706,7 +706,7 @@ cdef class Analyzer:
         """Whether what was read may have other rows where one analyzer follows all connections."""
         return bool(self.streams.alone or self.context.topic_ids.renamed)
 
-    def take_shares(self):
+    def drain_shares(self):
         """The most that was kept at one time, since this was last asked, of each bound that all connections share, as a share
         of the bound; see rows/parallel.pyx."""
         return tell_shares(&self.streams, &self.context)

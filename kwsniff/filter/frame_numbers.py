@@ -111,7 +111,7 @@ def _find_connections(capture: str) -> list[_Connection]:
     rows: list[dict[str, Any]] = []
 
     def drain() -> None:
-        batch = builder.build_some("connections", analyzer.take("connections"), set(_COLUMNS))
+        batch = builder.build_some("connections", analyzer.drain("connections"), set(_COLUMNS))
         rows.extend(batch.to_pylist())
 
     analyzer.when_full = drain

@@ -222,7 +222,7 @@ class Session:
             waiting, oldest = (0, None) if self._finished else self._analyzer.waiting()
             packets = self._packets = self._packets if self._finished else self._analyzer.packets
         if not self._ended.is_set():
-            self.source.ask()
+            self.source.request_drops()
             self._drops.set_count(self.source.dropped, time.time_ns())
         captured = self.source.captured if self._finished else None
         lost = None if captured is None else captured - packets

@@ -37,7 +37,7 @@ _HANDED_OVER_S: Final = {"dumpcap": 0.3, "tcpdump": 1.1}
 """The kernel delivers packets to the tools in blocks, every 250 ms or every second, or when one is full. A
 stopped
 tool loses the packets in the last block, so it is stopped only after that block must have arrived."""
-_ASK_S: Final = {"dumpcap": 0.2, "tcpdump": 1.0}
+_REQUEST_S: Final = {"dumpcap": 0.2, "tcpdump": 1.0}
 _PR_SET_PDEATHSIG = 1
 _SIGNALS: Final = {each.value: each.name for each in signal.Signals}
 
@@ -79,7 +79,7 @@ class Recorder(LiveSource):
         self._stopped = False
         self._ready = threading.Event()
         self._begun = False
-        self._asked = 0.0
+        self._requested = 0.0
         self._last_turn: threading.Timer | None = None
         command = _command(program, interfaces, expression, snaplen, buffer_mb)
         started: Future[subprocess.Popen[bytes]] = Future()
@@ -136,16 +136,16 @@ class Recorder(LiveSource):
             raise CaptureError(f"{self.tool} was started without a pipe")
         return self._process.stdout.fileno()
 
-    def ask(self) -> None:
+    def request_drops(self) -> None:
         """See LiveSource."""
         now = time.monotonic()
-        if now - self._asked < _ASK_S[self.tool]:
+        if now - self._requested < _REQUEST_S[self.tool]:
             return
         if self._drops is not None:
-            self._asked = now
-            self._drops.ask()
+            self._requested = now
+            self._drops.count()
         if self.tool == "tcpdump" and self._process.poll() is None:
-            self._asked = now
+            self._requested = now
             self._process.send_signal(signal.SIGUSR1)
 
     def stop(self) -> None:

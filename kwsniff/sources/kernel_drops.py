@@ -39,7 +39,7 @@ class KernelDrops:
         """Whether there are sockets to read."""
         return bool(self._sockets)
 
-    def ask(self) -> int:
+    def count(self) -> int:
         """Dropped packets since the start, as read here."""
         for each in self._sockets:
             try:

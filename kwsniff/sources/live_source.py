@@ -63,7 +63,7 @@ class LiveSource(Protocol):
     def fileno(self) -> int:
         """The read end of the pipe."""
 
-    def ask(self) -> None:
+    def request_drops(self) -> None:
         """Asks the tool for its number of dropped packets, if it reports that while it runs."""
 
     def stop(self) -> None:

@@ -120,7 +120,7 @@ class Replay(LiveSource):
         """See LiveSource."""
         return self._out.fileno()
 
-    def ask(self) -> None:
+    def request_drops(self) -> None:
         """See LiveSource."""
 
     def stop(self) -> None:

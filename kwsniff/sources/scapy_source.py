@@ -63,7 +63,7 @@ class Sniffer(LiveSource):
         """See LiveSource."""
         return self._read_end
 
-    def ask(self) -> None:
+    def request_drops(self) -> None:
         """See LiveSource."""
 
     def stop(self) -> None:

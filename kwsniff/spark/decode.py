@@ -204,7 +204,7 @@ class Rows:
             self.analyzer.when_full = None
         self.analyzer.finish()
         if self._path.follows:
-            connections = self._path.build("connections", self.analyzer.take("connections"))
+            connections = self._path.build("connections", self.analyzer.drain("connections"))
             self.notes.begin_end(connections)
             self._keep("connections", connections)
         self.take_all()

@@ -32,7 +32,7 @@ class Part(NamedTuple):
 
     rows: pa.RecordBatch
     runs: Numbers
-    """Packet, step within it, and first row from there; as returned by `take_in_order`."""
+    """Packet, step within it, and first row from there; as returned by `drain_in_order`."""
 
     def packets(self) -> Numbers:
         """The packet of each row."""

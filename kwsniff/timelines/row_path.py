@@ -30,7 +30,7 @@ Columns = Mapping[str, Sequence[ColumnData]]
 
 def take_rows(analyzer: Analyzer, tables: Iterable[str]) -> Columns:
     """Takes the rows of `tables` off the analyzer; tables without rows are left out."""
-    return {table: analyzer.take(table) for table in tables if analyzer.rows(table)}
+    return {table: analyzer.drain(table) for table in tables if analyzer.rows(table)}
 
 
 def large_tables(analyzer: Analyzer) -> list[str]:

@@ -153,9 +153,9 @@ class CallReader:
     def _over(self) -> list[Call]:
         ended = Ended(b"", {})
         if any(self._analyzer.rows(table) for table in self._tables):
-            ended = self._selection.select({table: self._analyzer.take(table) for table in self._tables})
+            ended = self._selection.select({table: self._analyzer.drain(table) for table in self._tables})
         if self._analyzer.rows("connections"):
-            connections = self._analyzer.take("connections")
+            connections = self._analyzer.drain("connections")
             if self.ports.absent:
                 self.ports.add(ports_of(connections))
             for broker, count in closed_connections(connections).items():
@@ -164,7 +164,7 @@ class CallReader:
         return self._calls_of(ended, self._most_bytes)
 
     def _calls_of(self, ended: Ended, most: int | None) -> list[Call]:
-        packets = self._analyzer.take_messages(ended.calls, alone=self._selection.alone, most=most)
+        packets = self._analyzer.drain_messages(ended.calls, alone=self._selection.alone, most=most)
         found: dict[int, Call] = {}
         over: list[Call] = []
         for packet in packets:

@@ -16,7 +16,7 @@ COLUMNS: Final = tuple(name for name, _, _ in DECLARED["api_calls"])
 """Of api_calls, as the core delivers them."""
 
 Packet = dict[str, Any]
-"""A message as returned by ``Analyzer.take_messages``."""
+"""A message as returned by ``Analyzer.drain_messages``."""
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Ended(NamedTuple):
     """What rows say of calls that are over."""
 
     calls: bytes
-    """For Analyzer.take_messages."""
+    """For Analyzer.drain_messages."""
     statuses: dict[int, tuple[str, str | None]]
     """Status and reason of calls that are handed out."""
     waiting: frozenset[int] = frozenset()

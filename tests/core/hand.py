@@ -93,7 +93,7 @@ def tables_of(
     facts = engine.close_capture()
     engine.finish()
     assert sum(engine.accounting(0).values()) == facts["tcp_payload_bytes"]
-    return rows_of({name: engine.take(name) for name in CORE_TABLES})
+    return rows_of({name: engine.drain(name) for name in CORE_TABLES})
 
 
 class Talk:

@@ -32,7 +32,7 @@ def takes(times: int) -> Iterator[list[Any]]:
     size = -(-len(data) // times)
     for at in range(0, len(data), size):
         analyzer.feed(data[at : at + size])
-        yield analyzer.take("api_calls")
+        yield analyzer.drain("api_calls")
 
 
 def column(taken: list[Any], name: str) -> tuple[Any, ...]:

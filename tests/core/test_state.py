@@ -41,7 +41,7 @@ def analyzed_in_parts(
 
     def take(analyzer: Analyzer) -> None:
         for table in filter(analyzer.rows, COLUMNS):
-            rows[table] += BUILDER.build(table, analyzer.take(table)).to_pylist()
+            rows[table] += BUILDER.build(table, analyzer.drain(table)).to_pylist()
 
     analyzer = start_analyzer(CATALOG, limits=limits)
     analyzer.open_capture("capture")
@@ -164,7 +164,7 @@ def saved_midway() -> bytes:
     data = files.pcap(files.frames(damaged()["lost"]))
     analyzer.feed(data[: len(data) // 2])
     for table in COLUMNS:
-        analyzer.take(table)
+        analyzer.drain(table)
     return analyzer.save()
 
 
@@ -212,18 +212,18 @@ def idle(idle_seconds: int, data: bytes, *, resumed: bool, bucket: tuple[int, in
     analyzer.open_capture("capture")
     half = packet_ends(data)[-2]
     analyzer.feed(data[:half])
-    rows = builder.build("connections", analyzer.take("connections")).to_pylist()
+    rows = builder.build("connections", analyzer.drain("connections")).to_pylist()
     for rest in (data[half:], b""):
         if resumed:
             for table in COLUMNS:
-                analyzer.take(table)
+                analyzer.drain(table)
             analyzer = resume_analyzer(CATALOG, analyzer.save())
         if rest:
             analyzer.feed(rest)
             analyzer.close_capture()
-            rows += builder.build("connections", analyzer.take("connections")).to_pylist()
+            rows += builder.build("connections", analyzer.drain("connections")).to_pylist()
     analyzer.finish()
-    rows += builder.build("connections", analyzer.take("connections")).to_pylist()
+    rows += builder.build("connections", analyzer.drain("connections")).to_pylist()
     return sorted(row["ending"] for row in rows)
 
 
@@ -264,7 +264,7 @@ def test_connections_that_ended_long_ago_are_not_kept() -> None:
         analyzer.open_capture("capture")
         analyzer.feed(files.pcap(files.frames(scene.packets())))
         for table in COLUMNS:
-            analyzer.take(table)
+            analyzer.drain(table)
         return len(analyzer.save())
 
     assert kept(10) < kept(20) < kept(40)
@@ -284,7 +284,7 @@ def test_a_state_without_connections_that_ended_gives_the_rows_of_the_others() -
     analyzer.feed(files.pcap(files.frames(scene.packets())))
     builder = Builder(CATALOG, ENUMS)
     for table in COLUMNS:
-        analyzer.take(table)
+        analyzer.drain(table)
     states = [analyzer.save(ended=ended) for ended in (True, False)]
     assert len(states[0]) - len(states[1]) > 20 * 2000
     found = []
@@ -292,7 +292,7 @@ def test_a_state_without_connections_that_ended_gives_the_rows_of_the_others() -
         resumed = resume_analyzer(CATALOG, state)
         resumed.close_capture()
         resumed.finish()
-        found.append({table: builder.build(table, resumed.take(table)).to_pylist() for table in COLUMNS})
+        found.append({table: builder.build(table, resumed.drain(table)).to_pylist() for table in COLUMNS})
     assert found[0] == found[1]
     assert [row["client_port"] for row in found[1]["connections"]] == [40_000]
     assert [row["status"] for row in found[1]["api_calls"]] == ["unanswered"]

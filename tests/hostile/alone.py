@@ -26,7 +26,7 @@ for path, limits, step in ((p, l, s) for p in sys.argv[1:] for l in LIMITS for s
     analyzer.close_capture()
     analyzer.finish()
     for table in ("api_calls", "latencies", "error_codes", "connections", "anomalies"):
-        analyzer.take(table)
+        analyzer.drain(table)
 """
 
 

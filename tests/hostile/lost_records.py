@@ -77,7 +77,7 @@ def _thinned(dice: random.Random, packets: list[Packet]) -> list[Packet]:
 
 
 def _calls(analyzer: Any) -> list[tuple[int, int]]:
-    columns = dict(zip(_NAMES, analyzer.take("api_calls"), strict=True))
+    columns = dict(zip(_NAMES, analyzer.drain("api_calls"), strict=True))
     ports, numbers = (
         memoryview(columns[name][4]).cast("B").cast("i") for name in ("client_port", "correlation_id")
     )

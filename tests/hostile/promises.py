@@ -28,7 +28,7 @@ def analyse(pieces: Sequence[bytes], **options: Any) -> Result | str:
     tables = {
         table: [
             tuple(part if isinstance(part, str | int | None) else bytes(part) for part in column)
-            for column in analyzer.take(table)
+            for column in analyzer.drain(table)
         ]
         for table in COLUMNS
     }

@@ -147,7 +147,7 @@ def _conversations(make: conversations.Make) -> Callable[[int, int, Hold], None]
 
 def _take(analyzer: Any) -> None:
     for table in COLUMNS:
-        analyzer.take(table)
+        analyzer.drain(table)
 
 
 def _end(analyzer: Any) -> None:

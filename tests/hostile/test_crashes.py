@@ -108,7 +108,7 @@ def test_an_analyzer_at_work_is_touched_by_nobody():
     holder: list[Analyzer] = []
     touches = (
         lambda: holder[0].feed(b""),
-        lambda: holder[0].take("api_calls"),
+        lambda: holder[0].drain("api_calls"),
         lambda: holder[0].close_capture(),  # noqa: PLW0108 the holder is filled later
         lambda: holder[0].finish(),  # noqa: PLW0108
         lambda: holder[0].open_capture("again"),
@@ -150,7 +150,7 @@ def test_a_damaged_state_is_refused():
     analyzer.open_capture("saved")
     analyzer.feed(_WHOLE[: len(_WHOLE) // 2])
     for table in COLUMNS:
-        analyzer.take(table)
+        analyzer.drain(table)
     state = analyzer.save()
     ranges = [(a.key, a.min_version, a.max_version, a.flexible_from) for a in load_catalog().apis.values()]
     assert Analyzer.resume(compile_shipped, ranges, state)

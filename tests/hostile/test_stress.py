@@ -28,7 +28,7 @@ def ended(analyzer):
 
 def anomalies(analyzer):
     from kwsniff.core.declared import ENUMS
-    codes = bytes(analyzer.take("anomalies")[7][4])
+    codes = bytes(analyzer.drain("anomalies")[7][4])
     return [ENUMS["anomaly"][code] for code in codes]
 """
 
@@ -43,7 +43,7 @@ sizes, ended_early, evicted = [], 0, 0
 for chunk in half_open(1_000_000):
     analyzer.feed(chunk)
     ended_early += analyzer.rows("connections")
-    analyzer.take("connections")
+    analyzer.drain("connections")
     evicted += anomalies(analyzer).count("connection_evicted")
     sizes.append(rss())
 half = sizes[len(sizes) // 2]
@@ -215,7 +215,7 @@ def round_(seed):
                 analyzer.close_capture()
                 analyzer.finish()
                 for table in ("api_calls", "anomalies"):
-                    analyzer.take(table)
+                    analyzer.drain(table)
         except CaptureError:
             pass
 
@@ -271,6 +271,6 @@ for piece in pieces:
     at += len(piece)
 ended(analyzer)
 number = [name for name, _, _ in COLUMNS["api_calls"]].index("correlation_id")
-assert struct.unpack("2i", analyzer.take("api_calls")[number][4]) == (1, 3)
+assert struct.unpack("2i", analyzer.drain("api_calls")[number][4]) == (1, 3)
 """
     )

@@ -210,7 +210,7 @@ class FileSource(LiveSource):
     def fileno(self) -> int:
         return self._out.fileno()
 
-    def ask(self) -> None:
+    def request_drops(self) -> None:
         pass
 
     def stop(self) -> None:

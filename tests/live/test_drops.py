@@ -46,8 +46,8 @@ def test_drops_are_told_while_dumpcap_runs() -> None:
         await_true(lambda: stopped(pid))
         for _ in range(PACKETS):
             target.sendto(bytes(1_400), ("127.0.0.1", port))
-        source._asked = 0.0
-        source.ask()
+        source._requested = 0.0
+        source.request_drops()
         seen = source.dropped
         assert seen, "nothing was told while it stood still"
         os.kill(pid, signal.SIGCONT)

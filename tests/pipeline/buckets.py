@@ -217,7 +217,7 @@ def finished(analyzers: Sequence[Analyzer], facts: list[dict[str, Any]], num_cap
     for analyzer in analyzers:
         for table in filter(analyzer.rows, COLUMNS):
             rows[table].update(
-                frozen(row, names) for row in BUILDER.build(table, analyzer.take(table)).to_pylist()
+                frozen(row, names) for row in BUILDER.build(table, analyzer.drain(table)).to_pylist()
             )
         for number, count in enumerate(bins):
             count.update(analyzer.accounting(number))

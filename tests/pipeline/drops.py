@@ -117,7 +117,7 @@ def rows(link: int, frames: Iterable[Frame], secrets: Any = None) -> dict[str, l
     engine.feed(pcap(frames, link, nanoseconds=True))
     engine.close_capture()
     engine.finish()
-    return rows_of({name: engine.take(name) for name in TABLES})
+    return rows_of({name: engine.drain(name) for name in TABLES})
 
 
 def secrets_of(path: Path) -> Any:

@@ -52,7 +52,7 @@ def tables_of(link: int, segments: Iterable[Segment], **options: Any) -> Tables:
     bins = engine.accounting(0)
     if sum(bins.values()) != facts["tcp_payload_bytes"]:
         raise AssertionError(f"the bins do not add up: {bins}, not {facts['tcp_payload_bytes']}")
-    return rows_of({name: engine.take(name) for name in JUDGED}) | {"bins": [bins]}
+    return rows_of({name: engine.drain(name) for name in JUDGED}) | {"bins": [bins]}
 
 
 def without(segments: list[Segment], message: Message, client: bytes) -> list[Segment]:

@@ -50,7 +50,7 @@ def run(pieces: Iterable[bytes | memoryview], **options: Any) -> tuple[Columns, 
         engine.feed(piece)
     facts = engine.close_capture()
     engine.finish()
-    return {name: engine.take(name) for name in CORE_TABLES}, facts
+    return {name: engine.drain(name) for name in CORE_TABLES}, facts
 
 
 def frozen(columns: Columns) -> dict[str, list[tuple[Any, ...]]]:

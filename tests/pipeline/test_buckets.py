@@ -255,7 +255,7 @@ def test_a_bucket_is_saved_and_resumed_between_splits() -> None:
 
     def take(analyzer: Analyzer) -> None:
         for table in COLUMNS:
-            batch = builder.build(table, analyzer.take(table))
+            batch = builder.build(table, analyzer.drain(table))
             if table == "api_calls":
                 rows.update(frozen(row, {}) for row in batch.to_pylist())
 

@@ -54,7 +54,7 @@ def test_rows_may_be_taken_at_any_time() -> None:
     taken: dict[str, list[object]] = {name: [] for name in CORE_TABLES}
 
     def take() -> None:
-        for name, rows in rows_of({name: engine.take(name) for name in CORE_TABLES}).items():
+        for name, rows in rows_of({name: engine.drain(name) for name in CORE_TABLES}).items():
             taken[name] += rows
 
     for piece in chunks(data, [333]):

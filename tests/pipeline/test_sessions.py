@@ -134,7 +134,7 @@ def test_epochs_go_on_with_1_behind_the_largest(following: int, count: int | Non
     size = len(pcap(frames(packets[:cut])))
     analyzer.feed(whole[:size])
     for table in COLUMNS:
-        analyzer.take(table)
+        analyzer.drain(table)
     state = analyzer.save()
     size_of_check = next(n for n in range(8, 65) if state[:n] == blake2b(state[n:], digest_size=n).digest())
     session = struct.pack("=qq", number, 1)
@@ -146,5 +146,5 @@ def test_epochs_go_on_with_1_behind_the_largest(following: int, count: int | Non
     analyzer.feed(whole[size:])
     analyzer.close_capture()
     analyzer.finish()
-    (row,) = rows_of({name: analyzer.take(name) for name in CORE_TABLES})["api_calls"]
+    (row,) = rows_of({name: analyzer.drain(name) for name in CORE_TABLES})["api_calls"]
     assert (row["correlation_id"], row["partition_count"]) == (3, count)

@@ -295,7 +295,7 @@ def test_the_size_of_chunks_changes_nothing(tmp_path: Path, keys: tls.KeyLog) ->
         rows.append(
             [
                 bytes(part)
-                for column in engine.take("api_calls")
+                for column in engine.drain("api_calls")
                 for part in column
                 if not isinstance(part, int | str | None)
             ]

@@ -82,4 +82,4 @@ def test_memory_of_the_reader_is_given_back(tmp_path: Path) -> None:
     reader = CallReader([str(path)])
     calls = list(reader.calls())
     assert len(calls) == len(vocabulary())
-    assert not reader._analyzer.take_messages(b"")
+    assert not reader._analyzer.drain_messages(b"")
