@@ -71,7 +71,7 @@ def plain(rows: Sequence[Row], table: str) -> list[Row]:
     ]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("recording", RECORDINGS)
 def test_tables_and_findings_are_those_of_the_keys(recording: str, tmp_path: Path) -> None:
     capture, keys, new, names = of_recording(recording, tmp_path)

@@ -71,7 +71,7 @@ def test_tables_are_equal_up_to_names(recording: str, tmp_path: Path, key: Path)
         assert counted(before, rename) == counted(after), table
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("recording", FINDINGS)
 def test_findings_are_the_same(recording: str, tmp_path: Path, key: Path) -> None:
     out, names = anonymized(recording, tmp_path, key)

@@ -22,7 +22,7 @@ def cut(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "words", [("analyze",), ("why",), ("upgrade", "4.0.0"), ("show",), ("analyze", "--json")]
 )

@@ -22,7 +22,7 @@ RECORDED = {(each.name, each.place): each for each in recordings()}
 KILLED = CAPTURES / "killed_broker" / "capture.pcap"
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("recording", RECORDED.values(), ids=lambda each: f"{each.name}-{each.place}")
 def test_the_account_adds_up(recording: Recording, account_of: AccountOf, findings_of: FindingsOf) -> None:
     """Its findings, of all rules, are those that `analyze` has by figures made in passing."""
@@ -98,6 +98,7 @@ def _of_stage(stage: Stage, folder: Path) -> Account:
     return read_account(folder / "tables")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("late", "milliseconds", "harmed"), [(1, 1500, 1), (2, 1500, 2), (2, 900, 0)])
 def test_few_late_calls_are_a_fact_and_no_warning(
     late: int, milliseconds: int, harmed: int, tmp_path: Path
@@ -109,6 +110,7 @@ def test_few_late_calls_are_a_fact_and_no_warning(
     assert found == [("info", harmed)] * (harmed > 0)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("seconds", "harmed"), [(9, 1), (1, 0)])
 def test_a_client_that_gives_up_was_harmed(seconds: float, harmed: int, tmp_path: Path) -> None:
     account = _of_stage(_given_up(tmp_path, seconds=seconds), tmp_path)

@@ -113,6 +113,7 @@ def test_rules_that_name_each_other_as_causes_are_refused() -> None:
         rules._refuse_circles({"a": (), "b": ("a", "c"), "c": ("b",)})
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "consequence"),
     [("coordinator_killed", "coordinator_missing"), ("offline_partition_java", "offline_partition")],

@@ -124,7 +124,7 @@ def called(given: list[str], capsys: pytest.CaptureFixture[str]) -> set[int]:
     return {row["call_id"] for row in rows if row.get("call_id") is not None}
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "two"),
     [

@@ -11,6 +11,7 @@ from kwsniff.cli.main import run
 from tests.house.tree import ROOT
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("rest", [b"", b"hello", None])
 def test_why_names_the_file(tmp_path: Path, rest: bytes | None, capsys: pytest.CaptureFixture[str]) -> None:
     kwsniff.analyze(ROOT / "captures" / "killed_broker" / "capture.pcap", output=tmp_path)

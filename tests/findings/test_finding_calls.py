@@ -43,6 +43,7 @@ def test_findings_are_the_same_where_their_calls_are_not_wanted(tables_of: Table
         assert found == evaluate(database)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["keep_small", "keep_harm"])
 def test_where_harm_cannot_be_kept_the_last_rule_is_named_or_asked(
     name: str, tables_of: TablesOf, monkeypatch: pytest.MonkeyPatch

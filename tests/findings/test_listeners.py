@@ -79,7 +79,7 @@ def test_garbage_that_the_broker_does_not_close_for_is_no_finding(stage: Stage) 
 # -- versions ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("key", "version", "span", "words"),
     [
@@ -136,7 +136,7 @@ HTTP = b"HTTP/1.1 400 Bad Request\r\n\r\n"
 ELSEWHERE = Endpoint("10.1.0.90", 8080)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("said", "confidence", "words"),
     [
@@ -252,7 +252,7 @@ V1 = b"PROXY TCP4 192.0.2.1 10.1.0.92 40000 9092\r\n"
 V2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\2\1\x0a\1\0\x5c\x9c\x40\x23\x84"
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("header", [V1, V2])
 @pytest.mark.parametrize("end", [CLOSING, RESET])
 @pytest.mark.parametrize("neighbour", [True, False])

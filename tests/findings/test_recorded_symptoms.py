@@ -79,6 +79,7 @@ def test_each_refused_member_counts(found: dict[str, Any]) -> None:
     assert found["value"] == _refused(found["name"], 23)
 
 
+@pytest.mark.sample(1)
 @_of("fetch_sessions_lost")
 def test_each_lost_session_counts(found: dict[str, Any]) -> None:
     assert found["value"] == _refused(found["name"], 70, 71) >= 5
@@ -90,6 +91,7 @@ def test_the_rebalance_took_as_long_as_the_coordinator_logged(found: dict[str, A
     assert found["value"] == pytest.approx(logged, abs=0.5)
 
 
+@pytest.mark.sample(1)
 @_of("leader_flaps")
 def test_no_more_leaders_changed_than_the_brokers_logged(found: dict[str, Any]) -> None:
     logged = ABOUT[found["name"]]["report"]["elections by the brokers' log"]

@@ -132,7 +132,7 @@ def _names(findings: Sequence[Finding], code: int) -> set[str]:
     }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("topics", [True, False], ids=["topic", "no_topic"])
 @pytest.mark.parametrize("api", APIS)
 def test_each_error_that_repeats_is_named_by_a_rule(api: str, topics: bool) -> None:

@@ -54,6 +54,7 @@ def test_numbers_that_no_log_reaches_do_not_overflow() -> None:
     assert rewound(produce(most, -5), produce(0)) == 1
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "goes_back"),
     [

@@ -167,6 +167,7 @@ def _refuse_once(code: int) -> Callable[[Stage], None]:
     return play
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("play", "harm"),
     [

@@ -155,6 +155,7 @@ def test_of_a_healthy_one_nothing_is_said_at_any_time(name: str) -> None:
     assert said == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("first", [1, 24])
 def test_looking_before_the_first_packet_is_no_trouble(first: int) -> None:
     """tcpdump in a pipe may say nothing, or half of the file's header, for minutes."""
@@ -256,6 +257,7 @@ def _harm_in(rows: pa.Table, key: str) -> dict[int, str]:
     return {number: word for number, word in harm.items() if word is not None}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("capture", ["killed_broker/capture", "field/poison_record"])
 def test_files_say_what_calls_and_connections_suffered(capture: str, tmp_path: Path) -> None:
     """As `analyze` does, which has all rows at once."""

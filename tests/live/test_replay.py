@@ -190,6 +190,7 @@ def test_lines_of_a_replay_tell_the_time_of_the_capture() -> None:
     assert sum(each["calls"] for each in told) == kwsniff.analyze(ONE).api_calls.num_rows
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("chosen", [None, "mimalloc"])
 def test_memory_that_threads_freed_can_be_given_back(chosen: str | None) -> None:
     """Not so with Arrow's own allocator, which keeps what is another thread's; who wants that one says so."""

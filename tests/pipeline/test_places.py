@@ -89,6 +89,7 @@ def test_a_clock_that_is_stepped_has_two_lines(tmp_path: Path) -> None:
     assert len(right) >= len(told) - 1 > 30  # one call may be on its way when the clock is stepped
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("leg", [("client", "middle"), ("middle", "broker")])
 def test_what_was_lost_is_lost_on_its_leg(leg: tuple[str, str], tmp_path: Path) -> None:
     """The relay lost it between client and broker: behind a middle beside the client, before one beside the
@@ -125,6 +126,7 @@ def test_the_hops_of_a_call_add_up(tmp_path: Path) -> None:
     assert all(120 * MILLISECOND <= each <= 123 * MILLISECOND for each in took.values())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("recording", HEALTHY)
 def test_a_healthy_pair_is_quiet(recording: str) -> None:
     paths = [CLOCKS / recording / f"{name}.pcap" for name in ("client", "broker")]
@@ -159,7 +161,7 @@ def latencies_of(done: kwsniff.Analysis) -> dict[tuple[Any, ...], dict[str, Any]
     return found
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("recording", RECORDINGS)
 def test_the_network_time_is_what_a_call_took_longer_than_beside_the_broker(recording: str) -> None:
     """Witnesses: the broker's file alone, and the hops of calls without losses."""

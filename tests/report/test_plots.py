@@ -31,6 +31,7 @@ def _columns(plot: Any, name: str) -> list[Any]:
     return [value for source in sources if name in source.data for value in source.data[name]]
 
 
+@pytest.mark.sample(1)
 def test_the_heat_maps_have_every_complete_call(found: Tables) -> None:
     calls = found.latencies.to_pandas()
     busiest = (
@@ -41,6 +42,7 @@ def test_the_heat_maps_have_every_complete_call(found: Tables) -> None:
     assert sum(shown) == int(calls["api_name"].isin(chosen).sum())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_chart_is_a_model_of_bokeh_or_says_what_is_missing(kind: str, found: Tables) -> None:
     from bokeh.embed import json_item

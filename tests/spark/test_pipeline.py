@@ -47,7 +47,7 @@ def recorded(name: str) -> Path:
     return path
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", RECORDED)
 @pytest.mark.parametrize(("split_bytes", "here"), [(1500, True), (1500, False), (1 << 30, True)])
 def test_a_recording_gives_the_tables_of_analyze(  # noqa: PLR0917

@@ -182,6 +182,7 @@ def _waits(before: int, between: int) -> Scene:
     return scene
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("between", "waits"), [(6, ["replicas"]), (7, ["none"])])
 def test_what_proves_a_wait_may_lie_twice_as_far_in_front_of_who_stood_behind_it(
     followed: list[Range], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between: int, waits: list[str]
@@ -196,6 +197,7 @@ def test_what_proves_a_wait_may_lie_twice_as_far_in_front_of_who_stood_behind_it
     assert max(each.front for each in followed if each.waits) > 1
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("ahead_s", "wait"), [(0, "replicas"), (1000, "replicas_possible")])
 def test_a_clock_that_was_ahead_is_so_for_every_range(
     followed: list[Range], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead_s: int, wait: str

@@ -142,6 +142,7 @@ def test_every_reader_counts_the_rows_of_the_newest_version(
         assert counted(output, form, capsys) == {rest}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
 def test_a_log_that_cannot_be_read_is_no_folder_of_all_files(form: str, tmp_path: Path) -> None:
     output = tmp_path / "lake"
@@ -243,6 +244,7 @@ def test_columns_that_are_new_are_added(form: str, tmp_path: Path, monkeypatch: 
     assert found.num_rows == len(analyzed(ONE)["api_calls"]) + len(analyzed(OTHER)["api_calls"])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("before", "after"), [("delta", "parquet"), ("parquet", "iceberg"), ("iceberg", "delta")]
 )
@@ -254,6 +256,7 @@ def test_tables_of_another_format_are_let_be(before: str, after: str, tmp_path: 
     assert rows(read(output, before, "api_calls"), "api_calls") == analyzed_once(ONE)["api_calls"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("form", "mode"), [("parquet", "append"), ("delta", "overwrite")])
 def test_a_folder_has_one_writer_whatever_it_writes(form: str, mode: str, tmp_path: Path) -> None:
     output = tmp_path / "lake"

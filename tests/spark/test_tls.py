@@ -36,6 +36,7 @@ def same(mine: Tables, theirs: Tables) -> None:
     assert len(mine["api_calls"]) == 10
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("num_buckets", [1, 3])
 def test_the_pipeline_opens_what_analyze_opens(
     in_process: None, tmp_path: Path, keys: tls.KeyLog, num_buckets: int
@@ -60,6 +61,7 @@ def test_secrets_inside_a_capture_reach_every_bucket(
     same(written(tmp_path / "out"), analyzed(path))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["tls_1_2", "tls_key_update"])
 def test_a_stream_that_dies_on_the_way_opens_what_analyze_opens(
     in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

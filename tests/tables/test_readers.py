@@ -162,6 +162,7 @@ def groups_that_may_hold(path: Path, column: str, least: Any, greatest: Any) -> 
     return sum(chunk.has_min_max and chunk.min <= greatest and chunk.max >= least for chunk in chunks)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("column", "least", "greatest"),
     [
@@ -191,6 +192,7 @@ def test_a_filter_skips_row_groups_in_which_an_api_cannot_be(cut: Path) -> None:
         assert len(kept) <= read < there
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", TABLES)
 def test_columns_with_statistics_have_them_and_no_others(folder: Path, name: str) -> None:
     group = pq.ParquetFile(folder / f"{name}.parquet").metadata.row_group(0)
