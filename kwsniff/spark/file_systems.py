@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 _URI: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>[^/]*)(?P<path>/.*)?", re.DOTALL)
 _S3: Final = (
     "access.key", "secret.key", "session.token", "endpoint", "endpoint.region",
-    "connection.ssl.enabled", "path.style.access",
+    "connection.ssl.enabled", "path.style.access", "attempts.maximum",
 )  # fmt: skip
+_ATTEMPTS: Final = 10
+"""Of each request to S3, with growing pauses between them: a store that says SlowDown is asked again."""
+_FIRST_ATTEMPTS: Final = 3
+"""Whoever names a store that is not there waits seconds for the answer, not minutes."""
 # With the account's name behind them, or for all accounts.
 _AZURE: Final = (
     ("fs.azure.account.key", "account_key"),
@@ -116,9 +120,25 @@ def _s3(_scheme: str, bucket: str, settings: Mapping[str, str]) -> Any:
     if options["access_key"] is None:
         options["session_token"] = options["secret_key"] = None
     given = {name: value for name, value in options.items() if value is not None}
-    # Few tries: who named a store that is not there waits seconds for the answer, not minutes.
-    tries = pafs.AwsStandardS3RetryStrategy(max_attempts=3)
-    return pafs.S3FileSystem(request_timeout=120, connect_timeout=5, retry_strategy=tries, **given)
+    attempts = known["attempts.maximum"] or str(_ATTEMPTS)
+    if not attempts.isdecimal() or not int(attempts):
+        raise UsageError(f"fs.s3a.attempts.maximum is {attempts!r}; give a number of 1 or more")
+    _check_reachable(_s3_of(min(int(attempts), _FIRST_ATTEMPTS), given), bucket)
+    return _s3_of(int(attempts), given)
+
+
+def _s3_of(attempts: int, given: Mapping[str, Any]) -> Any:
+    strategy = pafs.AwsStandardS3RetryStrategy(max_attempts=attempts)
+    return pafs.S3FileSystem(request_timeout=120, connect_timeout=5, retry_strategy=strategy, **given)
+
+
+def _check_reachable(files: Any, bucket: str) -> None:
+    """Raises OSError where nothing listens. What else the store says is for those who ask it for more."""
+    try:
+        files.get_file_info(bucket)
+    except OSError as error:
+        if "NETWORK_CONNECTION" in str(error):
+            raise
 
 
 def _of_bucket(settings: Mapping[str, str], bucket: str, name: str) -> str | None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _AT_A_TIME: Final = 16
 _COPIED_BYTES: Final = 8 << 20
+_READ_WHOLE_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,13 @@ class Place:
         if self.is_local:
             return pa.OSFile(os.fsencode(self.folder / path), "rb")
         files, root = file_system(self.root, self.settings)
-        return files.open_input_file(f"{root}/{path}")
+        file = files.open_input_file(f"{root}/{path}")
+        if file.size() > _READ_WHOLE_BYTES:
+            return file
+        # One request in place of several. And Arrow does not repeat a request for fewer bytes than the
+        # store's refusal has.
+        with file:
+            return pa.BufferReader(file.read())
 
     def open_output(self, path: str) -> Any:
         """A new file inside; it is there once it is closed. Raises OSError.

@@ -24,12 +24,14 @@ _PATIENCE_S = 60
 
 
 @contextmanager
-def s3(folder: Path) -> Iterator[Settings]:
-    """Hadoop's settings for it."""
+def s3(folder: Path, refused: float = 0) -> Iterator[Settings]:
+    """Hadoop's settings for it. `refused`: see slow_store.py."""
     pytest.importorskip("moto.server", reason="moto's server is not installed")
     log = folder / "moto.log"
     with log.open("wb") as file:
         command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
+        if refused:
+            command = [sys.executable, "-m", "tests.spark.slow_store", str(refused)]
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
     try:
         until = time.monotonic() + _PATIENCE_S

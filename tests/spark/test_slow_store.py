@@ -1,0 +1,75 @@
+"""A store under load, which refuses three of ten requests: every file arrives, and is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
+
+from kwsniff.errors import UsageError
+from kwsniff.spark import file_systems
+from kwsniff.spark.file_systems import file_system
+from kwsniff.spark.hadoop import Settings
+from tests.spark.slow_store import SLOW
+from tests.spark.store import new_bucket, put, s3
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Settings]:
+    with s3(tmp_path, refused=0.3) as settings:
+        yield settings
+
+
+def count_refusals(log: Path) -> int:
+    return log.read_text().count(" 503 ")
+
+
+@pytest.mark.slow
+def test_a_request_that_is_refused_is_repeated(store: Settings, tmp_path: Path) -> None:
+    """One attempt for each request loses some, as arithmetic says: 25 files, each refused with 0.3."""
+    bucket = new_bucket(store).inside(SLOW)
+    for number in range(25):
+        put(bucket, f"{number}.bin", bytes([number]) * 1000)
+    files, root = file_system(bucket.root, store)
+    for number in range(25):
+        with files.open_input_file(f"{root}/{number}.bin") as file:
+            assert bytes(file.read()) == bytes([number]) * 1000
+    assert count_refusals(tmp_path / "moto.log") > 10
+    files, root = file_system(bucket.root, (*store, ("fs.s3a.attempts.maximum", "1")))
+    with pytest.raises(OSError, match=r"(?i)slow|503"):
+        for number in range(25):
+            with files.open_input_file(f"{root}/{number}.bin") as file:
+                file.read()
+
+
+def test_a_store_that_is_not_there_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first question has few attempts; what it asks with many is never reached."""
+    asked: list[int] = []
+    real = file_systems._s3_of
+
+    def counted(attempts: int, given: Any) -> Any:
+        asked.append(attempts)
+        return real(1, given)
+
+    monkeypatch.setattr(file_systems, "_s3_of", counted)
+    nowhere = (
+        ("fs.s3a.access.key", "a"),
+        ("fs.s3a.secret.key", "b"),
+        ("fs.s3a.endpoint", "http://127.0.0.1:9"),
+        ("fs.s3a.endpoint.region", "us-east-1"),
+    )
+    file_systems._open.cache_clear()
+    with pytest.raises(OSError, match="NETWORK_CONNECTION"):
+        file_system("s3a://bucket/x", nowhere)
+    assert asked == [3]
+
+
+def test_a_number_of_attempts_that_is_none_is_said() -> None:
+    wrong = (("fs.s3a.attempts.maximum", "many"),)
+    with pytest.raises(UsageError, match=r"fs\.s3a\.attempts\.maximum is 'many'; give a number of 1 or more"):
+        file_system("s3a://bucket/x", wrong)
