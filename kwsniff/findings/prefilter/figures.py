@@ -33,6 +33,8 @@ from kwsniff.tables.schema import TABLES
 BATCH_ROWS: Final = 1 << 16
 LONG_NS: Final = 1_000_000_000
 """What harm.py takes for long."""
+_LONGEST_US: Final = 10**15
+"""Longer times are damage; in nanoseconds they still fit."""
 _MALFORMED: Final = ("framing_lost", "undecodable_request")
 _VIOLATIONS: Final = (
     "answered_out_of_order", "unexpected_response", "undecodable_response", "null_not_allowed",
@@ -280,6 +282,9 @@ class Figures:
     def _add_groups(self, batch: pa.RecordBatch) -> None:
         self._sums["rebalances"] += batch.num_rows
         self._most("longest_rebalance_ns", numbers_of(batch, "duration_ns", null=0))
+        first, last = (numbers_of(batch, f"{which}_join_time", null=0) for which in ("first", "last"))
+        joined_us = np.where((first != 0) & (last != 0), last - first, 0)
+        self._most("longest_rebalance_ns", np.minimum(joined_us, _LONGEST_US) * 1000)
 
     def _add_members(self, batch: pa.RecordBatch) -> None:
         self._sums["idle_members"] += np.count_nonzero(numbers_of(batch, "partition_count", null=-1) == 0)
@@ -389,7 +394,7 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "leaders": ("topic", "partition", "leader", "replica_nodes"),
     "brokers": ("node_id", "host", "port", "rack"),
     "record_batches": Plain.OF_BATCHES,
-    "groups": ("group_id", "duration_ns"),
+    "groups": ("group_id", "duration_ns", "first_join_time", "last_join_time"),
     "members": ("partition_count", "left_how"),
     "transactions": ("transactional_id",),
     "commits": Lags.OF_COMMITS,
