@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.findings.api_purposes import names_of
+from kwsniff.findings.prefilter.call_rates import CallRates
 from kwsniff.findings.prefilter.client_rates import MOST_CLIENTS, Pace
-from kwsniff.findings.prefilter.commit_rates import CommitRates
 from kwsniff.findings.prefilter.connection_counts import count_connections, count_known, find_first_brokers
 from kwsniff.findings.prefilter.dictionaries import (
     codes_in,
@@ -61,7 +61,10 @@ class Figures:
         self._plain = Plain()
         self._lags = Lags()
         self._reads = StandingReads()
-        self._commits = CommitRates()
+        self._commits = CallRates("is_commit")
+        self._questions = CallRates("is_question")
+        self._offers: dict[bool, set[tuple[str, int]]] = {False: set(), True: set()}
+        """Brokers whose ApiVersions response has Metadata, and those that offer anything else."""
         self._servers = False
         """Whether some calls are not those of clients."""
         self._unsure = False
@@ -97,14 +100,23 @@ class Figures:
 
     def state(self) -> tuple[Any, ...]:
         """What was counted, for `add_up`: plain values, in bounded memory."""
-        counted = self._pace, self._volumes, self._plain, self._lags, self._reads, self._commits
+        counted = (
+            self._pace,
+            self._volumes,
+            self._plain,
+            self._lags,
+            self._reads,
+            self._commits,
+            self._questions,
+        )
         sums = {name: int(number) for name, number in self._sums.items()}
         flags = self._servers, self._unsure, self.long_texts
-        return sums, self._errors, self._brokers, flags, [each.state() for each in counted]
+        offers = [sorted(self._offers[has]) for has in (False, True)]
+        return sums, self._errors, self._brokers, offers, flags, [each.state() for each in counted]
 
     def merge(self, state: tuple[Any, ...]) -> None:
         """Adds the figures of other rows: it is as if `add` had been shown these, too."""
-        sums, errors, brokers, (servers, unsure, long_texts), counted = state
+        sums, errors, brokers, offers, (servers, unsure, long_texts), counted = state
         for name, number in sums.items():
             self._sums[name] = (max if name in _MOST else sum)((self._sums[name], number))
         self._errors |= errors
@@ -112,13 +124,16 @@ class Figures:
         self._unsure |= unsure
         self.long_texts |= long_texts
         self._note_brokers(brokers)
-        pace, volumes, plain, lags, reads, commits = counted
+        for has, found in enumerate(offers):
+            self._offers[bool(has)].update(map(tuple, found))
+        pace, volumes, plain, lags, reads, commits, questions = counted
         self._pace.merge(pace)
         self._volumes.merge(volumes)
         self._plain.merge(plain)
         self._lags.merge(lags)
         self._reads.merge(reads)
         self._commits.merge(commits)
+        self._questions.merge(questions)
 
     def add_twins(self, number: int) -> None:
         """Connections that were added before it was known whose twins they are."""
@@ -180,7 +195,10 @@ class Figures:
         found = {**self._sums, **self._pace.figures(), **self._volumes.figures(), **plain}
         ends = int(self._sums["ends"])
         found["unpassed"] = self._pace.count_unpassed(None if self._sums["endless"] or not ends else ends)
-        found.update({**self._reads.figures(), **self._commits.figures()})
+        found.update(self._reads.figures())
+        found["commit_rate"], found["refused_commits"] = self._commits.greatest(), self._commits.refused
+        found["question_rate"] = self._questions.greatest()
+        found["without_metadata"] = len(self._offers[False] - self._offers[True])
         # The rule leaves out what servers and twins commit.
         sure = not (self._unsure or self.twins or self._servers)
         found["lag_growth"] = self._lags.growth(sure=sure)
@@ -214,6 +232,7 @@ class Figures:
         sums["throttled_ms"] += column_in(batch, "throttle_time_ms").sum_above(above=0)
         self._pace.add_calls(batch)
         self._commits.add(batch)
+        self._questions.add(batch)
 
     def _count_group_calls(self, batch: pa.RecordBatch) -> None:
         """Members that leave or beat, and fetches of share groups."""
@@ -308,6 +327,15 @@ class Figures:
         self._most("ends", ends)
         self._sums["endless"] += np.count_nonzero(ends == 0)
 
+    def _add_api_ranges(self, batch: pa.RecordBatch) -> None:
+        apis, names = encode(batch, "api_name")
+        hosts, words = encode(batch, "broker_address")
+        ports = numbers_of(batch, "broker_port", null=-1)
+        metadata = np.isin(apis, [names.index(api) for api in names_of("is_metadata") if api in names])
+        for has, rows in ((True, metadata), (False, ~metadata)):
+            pairs = {*zip(hosts[rows].tolist(), ports[rows].tolist(), strict=True)}
+            self._offers[has] |= {(words[host] if host >= 0 else "", port) for host, port in pairs}
+
     def _add_stalls(self, batch: pa.RecordBatch) -> None:
         for name, took in stalled_ns(batch).items():
             self._sums[name] += took
@@ -400,5 +428,6 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "commits": Lags.OF_COMMITS,
     "anomalies": ("name",), "stalls": ("cause", "duration_ns"),
     "captures": ("truncated", "damaged", "dropped_by_kernel", "last_time"),
+    "api_ranges": ("broker_address", "broker_port", "api_name"),
 }  # fmt: skip
 """The columns that are looked at, by table."""
