@@ -20,9 +20,12 @@ from kwsniff.findings.prefilter.dictionaries import (
     count_of,
     encode,
     flags_of,
+    has_long_texts,
     numbers_of,
+    texts_in,
 )
 from kwsniff.findings.prefilter.lags import Lags
+from kwsniff.findings.prefilter.offers import OF_RANGES, Offers
 from kwsniff.findings.prefilter.partition_volumes import Plain, Volumes
 from kwsniff.findings.prefilter.stalls import stalled_ns
 from kwsniff.findings.prefilter.stuck_reads import StandingReads
@@ -63,8 +66,7 @@ class Figures:
         self._reads = StandingReads()
         self._commits = CallRates("is_commit")
         self._questions = CallRates("is_question")
-        self._offers: dict[bool, set[tuple[str, int]]] = {False: set(), True: set()}
-        """Brokers whose ApiVersions response has Metadata, and those that offer anything else."""
+        self._offers = Offers()
         self._servers = False
         """Whether some calls are not those of clients."""
         self._unsure = False
@@ -79,9 +81,9 @@ class Figures:
         if batch.num_rows and (count := getattr(self, f"_add_{table}", None)):
             schema, texts = self._texts.get(table, (None, ()))
             if schema is None or schema != batch.schema:
-                texts = _texts_in(batch.schema)
+                texts = texts_in(batch.schema)
                 self._texts[table] = batch.schema, texts
-            self.long_texts = self.long_texts or _has_long_texts(batch, texts)
+            self.long_texts = self.long_texts or has_long_texts(batch, texts)
             count(batch)
 
     def distrust(self) -> None:
@@ -100,23 +102,14 @@ class Figures:
 
     def state(self) -> tuple[Any, ...]:
         """What was counted, for `add_up`: plain values, in bounded memory."""
-        counted = (
-            self._pace,
-            self._volumes,
-            self._plain,
-            self._lags,
-            self._reads,
-            self._commits,
-            self._questions,
-        )
+        counted = self._counted()
         sums = {name: int(number) for name, number in self._sums.items()}
         flags = self._servers, self._unsure, self.long_texts
-        offers = [sorted(self._offers[has]) for has in (False, True)]
-        return sums, self._errors, self._brokers, offers, flags, [each.state() for each in counted]
+        return sums, self._errors, self._brokers, flags, [each.state() for each in counted]
 
     def merge(self, state: tuple[Any, ...]) -> None:
         """Adds the figures of other rows: it is as if `add` had been shown these, too."""
-        sums, errors, brokers, offers, (servers, unsure, long_texts), counted = state
+        sums, errors, brokers, (servers, unsure, long_texts), counted = state
         for name, number in sums.items():
             self._sums[name] = (max if name in _MOST else sum)((self._sums[name], number))
         self._errors |= errors
@@ -124,16 +117,12 @@ class Figures:
         self._unsure |= unsure
         self.long_texts |= long_texts
         self._note_brokers(brokers)
-        for has, found in enumerate(offers):
-            self._offers[bool(has)].update(map(tuple, found))
-        pace, volumes, plain, lags, reads, commits, questions = counted
-        self._pace.merge(pace)
-        self._volumes.merge(volumes)
-        self._plain.merge(plain)
-        self._lags.merge(lags)
-        self._reads.merge(reads)
-        self._commits.merge(commits)
-        self._questions.merge(questions)
+        for each, more in zip(self._counted(), counted, strict=True):
+            each.merge(more)
+
+    def _counted(self) -> Sequence[Any]:
+        calls = self._pace, self._commits, self._questions
+        return *calls, self._volumes, self._plain, self._lags, self._reads, self._offers
 
     def add_twins(self, number: int) -> None:
         """Connections that were added before it was known whose twins they are."""
@@ -198,7 +187,7 @@ class Figures:
         found.update(self._reads.figures())
         found["commit_rate"], found["refused_commits"] = self._commits.greatest(), self._commits.refused
         found["question_rate"] = self._questions.greatest()
-        found["without_metadata"] = len(self._offers[False] - self._offers[True])
+        found["without_metadata"] = self._offers.without_metadata
         # The rule leaves out what servers and twins commit.
         sure = not (self._unsure or self.twins or self._servers)
         found["lag_growth"] = self._lags.growth(sure=sure)
@@ -328,33 +317,11 @@ class Figures:
         self._sums["endless"] += np.count_nonzero(ends == 0)
 
     def _add_api_ranges(self, batch: pa.RecordBatch) -> None:
-        apis, names = encode(batch, "api_name")
-        hosts, words = encode(batch, "broker_address")
-        ports = numbers_of(batch, "broker_port", null=-1)
-        metadata = np.isin(apis, [names.index(api) for api in names_of("is_metadata") if api in names])
-        for has, rows in ((True, metadata), (False, ~metadata)):
-            pairs = {*zip(hosts[rows].tolist(), ports[rows].tolist(), strict=True)}
-            self._offers[has] |= {(words[host] if host >= 0 else "", port) for host, port in pairs}
+        self._offers.add(batch)
 
     def _add_stalls(self, batch: pa.RecordBatch) -> None:
         for name, took in stalled_ns(batch).items():
             self._sums[name] += took
-
-
-def _has_long_texts(batch: pa.RecordBatch, texts: Sequence[int]) -> bool:
-    return any(not is_short(batch.column(place).dictionary) for place in texts)
-
-
-def _texts_in(schema: pa.Schema) -> list[int]:
-    """Places of columns with texts of the capture: where all words are known, codes have less bits."""
-    types = enumerate(schema.types)
-    return [
-        at
-        for at, type_ in types
-        if pa.types.is_dictionary(type_)
-        and type_.index_type == pa.int32()
-        and pa.types.is_string(type_.value_type)
-    ]
 
 
 _GROUP_CALLS: Final = {"leaves": "is_leave", "heartbeats": "is_heartbeat", "share_fetches": "is_share_fetch"}
@@ -428,6 +395,6 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "commits": Lags.OF_COMMITS,
     "anomalies": ("name",), "stalls": ("cause", "duration_ns"),
     "captures": ("truncated", "damaged", "dropped_by_kernel", "last_time"),
-    "api_ranges": ("broker_address", "broker_port", "api_name"),
+    "api_ranges": OF_RANGES,
 }  # fmt: skip
 """The columns that are looked at, by table."""
