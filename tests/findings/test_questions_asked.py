@@ -25,7 +25,8 @@ def _asked(times: int, every_s: float, groups: int = 1, rest_s: float = 0, **mor
 
 def test_a_monitor_that_asks_the_same_in_a_loop_is_a_storm() -> None:
     (found,) = _asked(120, 0.05)
-    assert (found.subject, found.calls, round(found.value)) == ("shop", 120, 20)
+    assert (found.subject, found.calls) == ("shop", 120)
+    assert "asks the same thing 20 times per second" in found.text
     assert "OffsetFetch of group group-0 120 times" in found.text
 
 
@@ -37,8 +38,8 @@ def test_each_question_of_a_round_counts_by_itself() -> None:
 @pytest.mark.parametrize(
     "asked",
     [
-        {"times": 99, "every_s": 0.06},
-        {"times": 120, "every_s": 0.04},
+        {"times": 49, "every_s": 0.06},
+        {"times": 120, "every_s": 0.016},
         {"times": 120, "every_s": 0.11},
         {"times": 1000, "every_s": 0.005, "groups": 200},
         {"times": 400, "every_s": 0.001, "groups": 40, "rest_s": 4},

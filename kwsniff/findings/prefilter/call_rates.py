@@ -13,7 +13,7 @@ _CLIENTS: Final = 1 << 14
 _LEAST: Final = 50
 _LEAST_US: Final = 2_000_000
 _MANY: Final = 200
-"""`commits`, `span_s` and `many` of commit_storm; monitor_storm asks for more."""
+"""`commits`, `span_s` and `many` of commit_storm and monitor_storm."""
 _NEVER: Final = np.iinfo(np.int64).max
 Counted = tuple[int, int, int]
 """Calls, and the times of the first and the last one."""

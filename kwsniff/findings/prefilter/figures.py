@@ -102,7 +102,7 @@ class Figures:
 
     def state(self) -> tuple[Any, ...]:
         """What was counted, for `add_up`: plain values, in bounded memory."""
-        counted = self._counted()
+        counted = self._list_counted()
         sums = {name: int(number) for name, number in self._sums.items()}
         flags = self._servers, self._unsure, self.long_texts
         return sums, self._errors, self._brokers, flags, [each.state() for each in counted]
@@ -117,10 +117,10 @@ class Figures:
         self._unsure |= unsure
         self.long_texts |= long_texts
         self._note_brokers(brokers)
-        for each, more in zip(self._counted(), counted, strict=True):
+        for each, more in zip(self._list_counted(), counted, strict=True):
             each.merge(more)
 
-    def _counted(self) -> Sequence[Any]:
+    def _list_counted(self) -> Sequence[Any]:
         calls = self._pace, self._commits, self._questions
         return *calls, self._volumes, self._plain, self._lags, self._reads, self._offers
 
