@@ -50,6 +50,7 @@ PURPOSES: Final[Mapping[str, Callable[[Traits], bool]]] = {
         traits.transaction in ("init", "add_partitions", "add_offsets", "end")
     ),
     "is_sasl": lambda traits: traits.sasl,
+    "is_internal": lambda traits: traits.internal,
     "is_controller_call": lambda traits: traits.controller,
     "is_question": lambda traits: traits.question,
     "is_create_topics": lambda traits: traits.topics == "created",

@@ -80,7 +80,7 @@ def test_a_client_that_asks_a_controller_for_metadata_gets_no_response() -> None
 def test_brokers_and_tools_that_use_a_controller_did_not_mistake_it() -> None:
     asked = {"connection_id": 1, "api_key": 60, "api_name": "DescribeCluster"}
     assert _introduced(call(2, 2, 2.1, **asked)) == []
-    assert _introduced(apis=("Vote", "Metadata")) == []
+    assert _introduced(apis=("Vote", "Metadata")) == _introduced(apis=("Produce", "Fetch")) == []
 
 
 def _hung_up(heard_s: float, *, connections: int = 3, version: int = 7) -> list[Finding]:
