@@ -50,7 +50,9 @@ PURPOSES: Final[Mapping[str, Callable[[Traits], bool]]] = {
         traits.transaction in ("init", "add_partitions", "add_offsets", "end")
     ),
     "is_sasl": lambda traits: traits.sasl,
+    "is_internal": lambda traits: traits.internal,
     "is_controller_call": lambda traits: traits.controller,
+    "is_question": lambda traits: traits.question,
     "is_create_topics": lambda traits: traits.topics == "created",
     "is_delete_topics": lambda traits: traits.topics == "deleted",
     "is_topic_change": lambda traits: traits.topics != "",

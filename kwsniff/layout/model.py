@@ -104,6 +104,7 @@ class Traits(NamedTuple):
     wraps: bool = False
     sasl: bool = False
     controller: bool = False
+    question: bool = False
     shared: Versions | None = None
     tokens: Versions | None = None
     unnumbered: Versions | None = None

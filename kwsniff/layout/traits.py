@@ -10,6 +10,7 @@ unnumbered     VERSIONS                 brokers of 0.8.2 respond with correlatio
 wraps                                   contains another request or response (KIP-590)
 sasl                                    authenticates the connection (SaslHandshake, SaslAuthenticate)
 controller                              a broker forwards it to the controller (KIP-590)
+question                                asks for what a broker knows, as administrators and monitors do
 records        produced|fetched         counted as such by the aggregates
 records        acquired|acknowledged    of a share group (KIP-932)
 topics         created|deleted|extended changes topics; a quota limits these calls (KIP-599)
@@ -49,7 +50,7 @@ OFFSETS: Final = (COMMITTED, LISTED)
 TOPICS: Final = ("created", "deleted", "extended")
 ACL: Final = ("describe", "read", "write", "create", "delete")
 DETAILS: Final = ("request", "response", "both")
-_FLAGS: Final = ("internal", "rendezvous", "fallback", "wraps", "sasl", "controller")
+_FLAGS: Final = ("internal", "rendezvous", "fallback", "wraps", "sasl", "controller", "question")
 _CHOICES: Final = {
     "records": (*RECORDS, ACQUIRED, ACKNOWLEDGED),
     "offsets": OFFSETS,

@@ -27,13 +27,15 @@ def table_of(name: str, rows: Rows) -> pa.Table:
 
 
 def find(name: str, rows: Mapping[str, Rows]) -> list[Finding]:
-    """What the rule of that name finds in these tables of one run."""
+    """What the rule of that name finds in these tables of one run. The figures ask for it where it does."""
     (rule,) = (rule for rule in load_rules() if rule.name == name)
     tables = {
         table: table_of(table, [{"run_id": "run", **row} for row in some]) for table, some in rows.items()
     }
     with open_tables(tables, [rule.query, *queries_of_settings([rule])]) as database:
-        return evaluate(database, rules=[rule], total=0)
+        found = evaluate(database, rules=[rule], total=0)
+    assert not found or name in find_worth_asking(rows)
+    return found
 
 
 def find_worth_asking(rows: Mapping[str, Rows]) -> set[str]:

@@ -17,7 +17,7 @@ from kwsniff.findings.client_settings import queries_of_settings
 from kwsniff.findings.evaluate import TOTAL, columns_of, evaluate
 from kwsniff.findings.finding_rows import find_in_files
 from kwsniff.findings.prefilter import client_rates, partition_volumes
-from kwsniff.findings.prefilter.commit_rates import CommitRates
+from kwsniff.findings.prefilter.call_rates import CallRates
 from kwsniff.findings.prefilter.figures import Figures, figures_of
 from kwsniff.findings.rule import Rule, load_gates, load_rules, rules_behind
 from kwsniff.findings.views import open_folder, open_for
@@ -299,13 +299,13 @@ def test_of_fewer_batches_more_may_be_large() -> None:
 
 
 def test_commits_that_only_a_heartbeat_error_accompanies_were_not_refused() -> None:
-    rates = CommitRates()
+    rates = CallRates("is_commit")
     rows = {"api_name": ["OffsetCommit", "Heartbeat"], "error_code": [0, 27], "client_id": ["a", "a"]}
     rates.add(pa.RecordBatch.from_pydict(rows | {"client_address": ["h", "h"], "request_time": [1, 2]}))
-    assert rates.figures()["refused_commits"] == 0
+    assert rates.refused == 0
     again = rows | {"error_code": [22, 27], "client_address": ["h", "h"], "request_time": [3, 4]}
     rates.add(pa.RecordBatch.from_pydict(again))
-    assert rates.figures()["refused_commits"] == 1
+    assert rates.refused == 1
 
 
 def test_commits_are_a_storm_where_the_rule_has_enough_of_them() -> None:
@@ -316,9 +316,9 @@ def test_commits_are_a_storm_where_the_rule_has_enough_of_them() -> None:
         (floors["commits"], floors["span_s"] - 1, False),
         (floors["many"], floors["span_s"] - 1, True),
     ):
-        rates = CommitRates()
+        rates = CallRates("is_commit")
         times = [round(each * span_s * 1e6 / (number - 1)) for each in range(int(number))]
         columns = {"api_name": "OffsetCommit", "client_id": "a", "client_address": "h", "error_code": 0}
         rows = {name: [value] * len(times) for name, value in columns.items()}
         rates.add(pa.RecordBatch.from_pydict(rows | {"request_time": times}))
-        assert (rates.figures()["commit_rate"] > 0) == enough
+        assert (rates.greatest() > 0) == enough

@@ -143,7 +143,11 @@ def test_a_member_that_may_have_left_where_the_capture_lost_it_has_not_expired()
     told = {**_call(2, 6, 6.1, 1, "Heartbeat"), **member, "error_code": 25}
 
     def found(**columns: int) -> list[str]:
-        rows = {"api_calls": [joined, told], "connections": [_connection(1), _connection(2, **columns)]}
+        rows = {
+            "api_calls": [joined, told],
+            "error_codes": [told],
+            "connections": [_connection(1), _connection(2, **columns)],
+        }
         return [each.finding for each in find("session_expired", rows)]
 
     assert found() == ["session_expired"]

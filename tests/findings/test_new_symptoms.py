@@ -198,6 +198,20 @@ def test_a_member_that_joins_late_delays_the_group(
     assert found == [("audit", "client", 1)] * is_found
 
 
+def test_a_member_that_joins_late_delays_a_rebalance_whose_end_is_not_in_the_capture() -> None:
+    group = {
+        "group_id": "audit", "kind": "classic", "generation_before": 3, "first_member": "a-1",
+        "last_member": "b-2", "member_count": 2, "begin_time": 20 * SECOND, "first_join_time": 20 * SECOND,
+        "last_join_time": 32 * SECOND,
+    }  # fmt: skip
+    calls = [
+        told(1, 20, "JoinGroup", "a", group_id="audit", latency_ns=12 * 10**9),
+        told(2, 3, "Heartbeat", "b", group_id="audit", member_id="b-2"),
+    ]
+    found = subjects("rebalance_slow", {"groups": [group], "api_calls": calls})
+    assert found == [("audit", "client", 1)]
+
+
 def test_a_member_without_a_common_assignor_is_refused() -> None:
     tables = refused([1, 2], 23, "JoinGroup", group_id="audit")
     assert subjects("mixed_assignors", tables) == [("audit", "configuration", 2)]

@@ -91,15 +91,19 @@ def _batch(number: int, at_s: float, offset: int | None, api: str = "Produce", *
     return [call, part, batch]
 
 
+KEPT_OPEN: Row = {"first_time": 0, "last_time": 99 * SECOND, "protocol": "kafka"}
+
+
 def _found(
     name: str,
     *batches: list[Row],
     brokers: int = 1,
     refused: bool = False,
+    repeated_bytes: int = 0,
     more: Mapping[str, Rows] | None = None,
 ) -> Any:
     connections = [
-        _call(0, 0, connection_id=number, first_time=0, last_time=99 * SECOND, protocol="kafka")
+        {**_call(0, 0, connection_id=number), **KEPT_OPEN, "broker_retransmitted_bytes": repeated_bytes}
         for number in (1, 2)
     ] + [REFUSED] * refused
     clusters = [{"node_id": number, "cluster_id": f"c{number}"} for number in range(brokers)]
@@ -135,17 +139,20 @@ def test_a_batch_without_a_response_that_a_reader_sees_twice_is_stored_twice() -
 
 def test_a_request_that_an_error_answered_after_the_append_is_stored_twice() -> None:
     first = _batch(1, 1, 10, error_code=7)
-    assert _found("duplicated_records", first, _batch(2, 1.2, 12, made=1)) == TWICE
+    told = {"error_codes": [first[0]]}
+    assert _found("duplicated_records", first, _batch(2, 1.2, 12, made=1), more=told) == TWICE
     # the broker knew the batch
-    assert _found("duplicated_records", first, _batch(2, 1.2, 10, made=1)) == []
+    assert _found("duplicated_records", first, _batch(2, 1.2, 10, made=1), more=told) == []
 
 
 def test_an_application_that_sends_the_same_twice_stores_it_twice_itself() -> None:
-    """Both are answered, one after the other; two connections at the same moment are two producers."""
+    """Both are answered, one after the other; two connections at the same moment are two producers. An answer
+    that the client did not get was sent again."""
     first = _batch(1, 1, 10)
     assert _found("duplicated_records", first, _batch(2, 1.01, 12, made=1)) == []
     assert _found("duplicated_records", first, _batch(2, 1.01, 12, made=1, connection_id=2)) == []
-    assert _found("duplicated_records", first, _batch(2, 2, 12, made=1, connection_id=2)) == TWICE
+    lost = _found("duplicated_records", first, _batch(2, 2, 12, made=1, connection_id=2), repeated_bytes=60)
+    assert lost == TWICE
 
 
 def test_a_larger_batch_has_all_records_of_the_batches_that_failed() -> None:
@@ -182,7 +189,9 @@ def test_a_batch_that_is_sent_again_on_its_own_is_in_no_other() -> None:
 
 def test_a_sequence_at_two_offsets_is_the_brokers_error() -> None:
     once, twice = (_batch(n, n, 10 + 2 * n, "Fetch", made=1, sequence=4) for n in (1, 2))
-    assert _found("duplicated_records", once, twice) == [("orders", 2.0, "certain", "broker")]
+    assert _found("duplicated_records", once, twice, repeated_bytes=60) == [
+        ("orders", 2.0, "certain", "broker")
+    ]
     other = _batch(2, 2, 14, "Fetch", made=1, sequence=6)
     assert _found("duplicated_records", once, other) == []
 

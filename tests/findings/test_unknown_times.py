@@ -28,6 +28,7 @@ def test_an_answer_that_is_sent_again_was_heard_where_the_client_asked_later(
     asked: int | None, number: int
 ) -> None:
     connection = {**ENDS, "protocol": "kafka", "ending": "open", "first_frame": 1}
+    connection["broker_retransmitted_bytes"] = 160
     again = {"connection_id": 1, "kind": "retransmission", "sender": "broker", "stream_offset": 40}
     times = (2_000_000, 3_000_000, 5_000_000, None)
     tables = {

@@ -289,6 +289,11 @@ SHOWN: dict[str, tuple[Callable[[], int], int]] = {
         lambda: sum(row["protocol"] == "tls" for row in one_of("tls_to_plain_java")["connections"]),
         5,
     ),
+    "monitor_storm": (
+        lambda: sum(row["api_name"] == "OffsetFetch" for row in one_of("monitor_storm")["api_calls"]),
+        about("monitor_storm")["report"]["asked"],
+    ),
+    "controller_listener": (lambda: len(connections("controller_listener", broker_port=9093)), 1),
     # The brokers logged none of the requests that they refused to read, or to store.
     "request_too_large": (lambda: len(closed("request_too_large")), 4),
     "unacknowledged_refused": (

@@ -106,6 +106,7 @@ def find_first_brokers(batch: pa.RecordBatch) -> dict[str, tuple[int, str]]:
     order = np.lexsort((times, pairs))
     ordered = pairs[order]
     firsts = order[np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))]
+    firsts = firsts[hosts[firsts] >= 0]
     found: dict[str, tuple[int, str]] = {}
     for pair, time in zip(pairs[firsts].tolist(), times[firsts].tolist(), strict=True):
         client, host = divmod(pair >> 16, len(texts))

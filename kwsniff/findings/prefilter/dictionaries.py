@@ -1,12 +1,13 @@
 """Columns of batches as numpy arrays, including missing columns."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from kwsniff.core.columns.numbers import WholeColumn
-from kwsniff.tables.arrays import column_of, valid_rows, whole_numbers, words_of
+from kwsniff.tables.arrays import column_of, is_short, valid_rows, whole_numbers, words_of
 from kwsniff.tables.compute import dictionary_encode
 
 Numbers = np.ndarray[Any, Any]
@@ -85,3 +86,20 @@ def as_bytes(values: Numbers) -> bytes:
 def from_bytes(data: bytes, rows: int = 1) -> Numbers:
     """The integers of `to_bytes` in the given number of rows; read-only."""
     return np.frombuffer(data, np.int64).reshape(rows, -1)
+
+
+def has_long_texts(batch: pa.RecordBatch, texts: Sequence[int]) -> bool:
+    """Whether a word in the columns at these places is long."""
+    return any(not is_short(batch.column(place).dictionary) for place in texts)
+
+
+def texts_in(schema: pa.Schema) -> list[int]:
+    """Places of columns with texts of the capture: where all words are known, codes have less bits."""
+    types = enumerate(schema.types)
+    return [
+        at
+        for at, type_ in types
+        if pa.types.is_dictionary(type_)
+        and type_.index_type == pa.int32()
+        and pa.types.is_string(type_.value_type)
+    ]

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.findings.api_purposes import names_of
+from kwsniff.findings.prefilter.call_rates import CallRates
 from kwsniff.findings.prefilter.client_rates import MOST_CLIENTS, Pace
-from kwsniff.findings.prefilter.commit_rates import CommitRates
 from kwsniff.findings.prefilter.connection_counts import count_connections, count_known, find_first_brokers
 from kwsniff.findings.prefilter.dictionaries import (
     codes_in,
@@ -20,9 +20,12 @@ from kwsniff.findings.prefilter.dictionaries import (
     count_of,
     encode,
     flags_of,
+    has_long_texts,
     numbers_of,
+    texts_in,
 )
 from kwsniff.findings.prefilter.lags import Lags
+from kwsniff.findings.prefilter.offers import OF_RANGES, Offers
 from kwsniff.findings.prefilter.partition_volumes import Plain, Volumes
 from kwsniff.findings.prefilter.stalls import stalled_ns
 from kwsniff.findings.prefilter.stuck_reads import StandingReads
@@ -33,6 +36,8 @@ from kwsniff.tables.schema import TABLES
 BATCH_ROWS: Final = 1 << 16
 LONG_NS: Final = 1_000_000_000
 """What harm.py takes for long."""
+_LONGEST_US: Final = 10**15
+"""Longer times are damage; in nanoseconds they still fit."""
 _MALFORMED: Final = ("framing_lost", "undecodable_request")
 _VIOLATIONS: Final = (
     "answered_out_of_order", "unexpected_response", "undecodable_response", "null_not_allowed",
@@ -59,7 +64,9 @@ class Figures:
         self._plain = Plain()
         self._lags = Lags()
         self._reads = StandingReads()
-        self._commits = CommitRates()
+        self._commits = CallRates("is_commit")
+        self._questions = CallRates("is_question")
+        self._offers = Offers()
         self._servers = False
         """Whether some calls are not those of clients."""
         self._unsure = False
@@ -74,9 +81,9 @@ class Figures:
         if batch.num_rows and (count := getattr(self, f"_add_{table}", None)):
             schema, texts = self._texts.get(table, (None, ()))
             if schema is None or schema != batch.schema:
-                texts = _texts_in(batch.schema)
+                texts = texts_in(batch.schema)
                 self._texts[table] = batch.schema, texts
-            self.long_texts = self.long_texts or _has_long_texts(batch, texts)
+            self.long_texts = self.long_texts or has_long_texts(batch, texts)
             count(batch)
 
     def distrust(self) -> None:
@@ -95,7 +102,7 @@ class Figures:
 
     def state(self) -> tuple[Any, ...]:
         """What was counted, for `add_up`: plain values, in bounded memory."""
-        counted = self._pace, self._volumes, self._plain, self._lags, self._reads, self._commits
+        counted = self._list_counted()
         sums = {name: int(number) for name, number in self._sums.items()}
         flags = self._servers, self._unsure, self.long_texts
         return sums, self._errors, self._brokers, flags, [each.state() for each in counted]
@@ -110,13 +117,12 @@ class Figures:
         self._unsure |= unsure
         self.long_texts |= long_texts
         self._note_brokers(brokers)
-        pace, volumes, plain, lags, reads, commits = counted
-        self._pace.merge(pace)
-        self._volumes.merge(volumes)
-        self._plain.merge(plain)
-        self._lags.merge(lags)
-        self._reads.merge(reads)
-        self._commits.merge(commits)
+        for each, more in zip(self._list_counted(), counted, strict=True):
+            each.merge(more)
+
+    def _list_counted(self) -> Sequence[Any]:
+        calls = self._pace, self._commits, self._questions
+        return *calls, self._volumes, self._plain, self._lags, self._reads, self._offers
 
     def add_twins(self, number: int) -> None:
         """Connections that were added before it was known whose twins they are."""
@@ -178,7 +184,10 @@ class Figures:
         found = {**self._sums, **self._pace.figures(), **self._volumes.figures(), **plain}
         ends = int(self._sums["ends"])
         found["unpassed"] = self._pace.count_unpassed(None if self._sums["endless"] or not ends else ends)
-        found.update({**self._reads.figures(), **self._commits.figures()})
+        found.update(self._reads.figures())
+        found["commit_rate"], found["refused_commits"] = self._commits.greatest(), self._commits.refused
+        found["question_rate"] = self._questions.greatest()
+        found["without_metadata"] = self._offers.without_metadata
         # The rule leaves out what servers and twins commit.
         sure = not (self._unsure or self.twins or self._servers)
         found["lag_growth"] = self._lags.growth(sure=sure)
@@ -212,6 +221,7 @@ class Figures:
         sums["throttled_ms"] += column_in(batch, "throttle_time_ms").sum_above(above=0)
         self._pace.add_calls(batch)
         self._commits.add(batch)
+        self._questions.add(batch)
 
     def _count_group_calls(self, batch: pa.RecordBatch) -> None:
         """Members that leave or beat, and fetches of share groups."""
@@ -280,6 +290,9 @@ class Figures:
     def _add_groups(self, batch: pa.RecordBatch) -> None:
         self._sums["rebalances"] += batch.num_rows
         self._most("longest_rebalance_ns", numbers_of(batch, "duration_ns", null=0))
+        first, last = (numbers_of(batch, f"{which}_join_time", null=0) for which in ("first", "last"))
+        joined_us = np.where((first != 0) & (last != 0), last - first, 0)
+        self._most("longest_rebalance_ns", np.minimum(joined_us, _LONGEST_US) * 1000)
 
     def _add_members(self, batch: pa.RecordBatch) -> None:
         self._sums["idle_members"] += np.count_nonzero(numbers_of(batch, "partition_count", null=-1) == 0)
@@ -303,25 +316,12 @@ class Figures:
         self._most("ends", ends)
         self._sums["endless"] += np.count_nonzero(ends == 0)
 
+    def _add_api_ranges(self, batch: pa.RecordBatch) -> None:
+        self._offers.add(batch)
+
     def _add_stalls(self, batch: pa.RecordBatch) -> None:
         for name, took in stalled_ns(batch).items():
             self._sums[name] += took
-
-
-def _has_long_texts(batch: pa.RecordBatch, texts: Sequence[int]) -> bool:
-    return any(not is_short(batch.column(place).dictionary) for place in texts)
-
-
-def _texts_in(schema: pa.Schema) -> list[int]:
-    """Places of columns with texts of the capture: where all words are known, codes have less bits."""
-    types = enumerate(schema.types)
-    return [
-        at
-        for at, type_ in types
-        if pa.types.is_dictionary(type_)
-        and type_.index_type == pa.int32()
-        and pa.types.is_string(type_.value_type)
-    ]
 
 
 _GROUP_CALLS: Final = {"leaves": "is_leave", "heartbeats": "is_heartbeat", "share_fetches": "is_share_fetch"}
@@ -389,11 +389,12 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "leaders": ("topic", "partition", "leader", "replica_nodes"),
     "brokers": ("node_id", "host", "port", "rack"),
     "record_batches": Plain.OF_BATCHES,
-    "groups": ("group_id", "duration_ns"),
+    "groups": ("group_id", "duration_ns", "first_join_time", "last_join_time"),
     "members": ("partition_count", "left_how"),
     "transactions": ("transactional_id",),
     "commits": Lags.OF_COMMITS,
     "anomalies": ("name",), "stalls": ("cause", "duration_ns"),
     "captures": ("truncated", "damaged", "dropped_by_kernel", "last_time"),
+    "api_ranges": OF_RANGES,
 }  # fmt: skip
 """The columns that are looked at, by table."""

@@ -72,8 +72,10 @@ class Shown:
     def add_connections(self, batch: pa.RecordBatch) -> None:
         """Takes rows of connections."""
         protocols, names = encode(batch, "protocol")
-        rows = np.flatnonzero(protocols == (names.index("kafka") if "kafka" in names else -2))
         hosts, words = encode(batch, "broker_address")
+        rows = np.flatnonzero(
+            (protocols == (names.index("kafka") if "kafka" in names else -2)) & (hosts >= 0)
+        )
         ports = numbers_of(batch, "broker_port", null=_NO_PORT)
         pairs = distinct(hosts[rows] << 16 | ports[rows]).tolist()
         new = {f"{words[pair >> 16]}:{pair & 0xFFFF}" for pair in pairs} - self._connected

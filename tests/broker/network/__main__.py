@@ -36,6 +36,7 @@ from tests.broker.network import (
     others,
     paths,
     progress,
+    questions,
     racks,
     refused,
     retries,
@@ -77,6 +78,7 @@ KINDS = (
     retries,
     unvisited,
     limits,
+    questions,
 )
 
 

@@ -39,9 +39,9 @@ def commit_storm_kafkajs(site: Site) -> None:
     site.create(orders=2)
     site.warm()
     with site.recording():
-        common = {"client_id": "js-billing-1", "commit_each": 1, "seconds": 6}
+        common = {"client_id": "js-billing-1", "commit_each": 1, "seconds": 4}
         reader = site.foreign("near", "kafkajs", "consume", **common)
-        site.run("near", "produce", count=100, every_s=0.05, size=40, partitions=2, settings=EACH)
+        site.run("near", "produce", count=64, every_s=0.05, size=40, partitions=2, settings=EACH)
         site.counted(reader)
 
 

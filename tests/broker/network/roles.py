@@ -337,6 +337,23 @@ def ensure(
     return did
 
 
+def monitor(
+    *, bootstrap: str, client_id: str = "lagmon", groups: int = 1, rounds: int = 10, every_s: float = 1
+) -> Counter[str]:
+    """Asks for the committed offsets of each group, so many times."""
+    from confluent_kafka import ConsumerGroupTopicPartitions
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient(quiet(bootstrap, client_id))
+    names = ["early", *(f"batch-{number}" for number in range(1, groups))]
+    for _ in range(rounds):
+        for name in names:
+            asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(name)])
+            asked[name].result(PATIENCE_S)
+        time.sleep(every_s)
+    return Counter(asked=groups * rounds)
+
+
 def remake(
     *,
     bootstrap: str,
@@ -359,7 +376,7 @@ def remake(
 ROLES: dict[str, Callable[..., Counter[str]]] = {
     role.__name__: role for role in (create, produce, consume, assign, transact, connect, ask, insist, share)
 }
-ROLES |= {role.__name__: role for role in (commit, ensure, remake)}
+ROLES |= {role.__name__: role for role in (commit, ensure, monitor, remake)}
 ROLES |= pythonic.ROLES
 
 

@@ -1,6 +1,5 @@
-"""Commits by client, counted while rows pass: bounds for the rules about commits."""
+"""Calls with one purpose by client, counted while rows pass: bounds for rules about commits and questions."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -14,28 +13,30 @@ _CLIENTS: Final = 1 << 14
 _LEAST: Final = 50
 _LEAST_US: Final = 2_000_000
 _MANY: Final = 200
-"""`commits`, `span_s` and `many` of the rule."""
+"""`commits`, `span_s` and `many` of commit_storm and monitor_storm."""
 _NEVER: Final = np.iinfo(np.int64).max
 Counted = tuple[int, int, int]
-"""Commits, and the times of the first and the last one."""
+"""Calls, and the times of the first and the last one."""
 
 
-class CommitRates:
-    """The number of commits of each client, and their time range."""
+class CallRates:
+    """The number of calls with a purpose of each client, and their time range."""
 
-    def __init__(self) -> None:
+    def __init__(self, purpose: str) -> None:
+        self._purpose = purpose
         self._clients: dict[str, Counted] = {}
         self._crowded = False
-        self._refused = 0
+        self.refused = 0
+        """Those with an error code."""
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Counts rows of api_calls."""
         codes, apis = encode(batch, "api_name")
-        wanted = [apis.index(api) for api in names_of("is_commit") if api in apis]
+        wanted = [apis.index(api) for api in names_of(self._purpose) if api in apis]
         rows = np.flatnonzero(np.isin(codes, wanted)) if wanted else ()
         if not len(rows):
             return
-        self._refused += int(np.count_nonzero(numbers_of(batch, "error_code", null=0)[rows]))
+        self.refused += int(np.count_nonzero(numbers_of(batch, "error_code", null=0)[rows]))
         (ids, names), (places, addresses) = encode(batch, "client_id"), encode(batch, "client_address")
         clients = np.where(ids >= 0, ids, places + len(names))[rows]
         times = numbers_of(batch, "request_time", null=_NEVER)[rows]
@@ -51,26 +52,24 @@ class CommitRates:
             if found[0]:
                 self._widen(client, found)
 
-    def figures(self) -> Mapping[str, float]:
-        """`commit_rate`: commits per second of the client that commits most often, of those with as many as
-        the rule asks for. `refused_commits`: those with an error code."""
+    def greatest(self) -> float:
+        """Calls per second of the client that makes most, of those with as many as the rules ask for."""
         rates = (
             number / max((last - first) / 1e6, 1)
             for number, first, last in self._clients.values()
             if number >= _MANY or (number >= _LEAST and last - first >= _LEAST_US)
         )
-        rate = float("inf") if self._crowded else max(rates, default=0.0)
-        return {"commit_rate": rate, "refused_commits": self._refused}
+        return float("inf") if self._crowded else max(rates, default=0.0)
 
     def state(self) -> tuple[Any, ...]:
         """What was counted, for `merge`."""
-        return {**self._clients}, self._crowded, self._refused
+        return {**self._clients}, self._crowded, self.refused
 
     def merge(self, state: tuple[Any, ...]) -> None:
         """Adds what another one counted."""
         clients, crowded, refused = state
         self._crowded |= crowded
-        self._refused += refused
+        self.refused += refused
         for client, counted in clients.items():
             self._widen(client, tuple(counted))
 
