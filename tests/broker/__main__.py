@@ -17,13 +17,25 @@ from pathlib import Path
 
 from tests.broker import artifacts, clientlog, requestlog
 from tests.broker.about import about
+from tests.broker.handovers import HANDOVERS
 from tests.broker.stage import SCENARIOS, Stage
 from tests.broker.ways import RECORDS
 from tests.record.scrub import scrubbed
 from tests.record.tcpdump import why_not
 
 CAPTURES = Path(__file__).resolve().parents[2] / "captures"
-PLAYS = ("clients", "admin", "security", "tls", "cluster", "zookeeper", "odd", "versions", "ways")
+PLAYS = (
+    "clients",
+    "admin",
+    "security",
+    "tls",
+    "cluster",
+    "zookeeper",
+    "odd",
+    "versions",
+    "ways",
+    "handovers",
+)
 LARGEST = 400_000
 LONGEST_S = 900
 
@@ -50,8 +62,9 @@ def record(name: str, captures: Path = CAPTURES) -> str:
         (kept / scene.file).write_bytes(scrubbed(data) if scene.file.endswith(".pcapng") else data)
         if scene.keylog:
             shutil.copy(fresh.with_name(scene.keylog), kept / scene.keylog)
-        if (records := fresh.with_name(RECORDS)).exists():
-            shutil.copy(records, kept / RECORDS)
+        for noted in (RECORDS, HANDOVERS):
+            if (records := fresh.with_name(noted)).exists():
+                shutil.copy(records, kept / noted)
         requestlog.written(kept / "witness.tsv", logged)
         if stage.measured:
             clientlog.written(kept / "client.tsv", stage.measured)

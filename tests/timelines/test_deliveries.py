@@ -24,7 +24,7 @@ CAPTURES = Path(__file__).parents[2] / "captures"
 RECORDED = CAPTURES / "deliveries"
 SEARCHED = (
     "group_classic/capture.pcap",
-    "deliveries/capture.pcap",
+    "deliveries/capture.pcap.gz",
     "incidents/healthy_committed_reads/broker.pcap",
     "incidents/healthy_long_transactions/broker.pcap",
     "field/eos_healthy.pcap",
@@ -260,7 +260,7 @@ def noted() -> dict[int, dict[str, int]]:
 def errors(column: str, name: str) -> dict[str, list[int]]:
     """By group, what a client noted less what the table has for the same batch; microseconds."""
     records, found = noted(), dict[str, list[int]]()
-    for row in kwsniff.analyze(RECORDED / "capture.pcap").deliveries.to_pylist():
+    for row in kwsniff.analyze(RECORDED / "capture.pcap.gz").deliveries.to_pylist():
         told = records[row["last_offset"]][name.format(group=row["group_id"])]
         time = (row[column] - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
         found.setdefault(row["group_id"], []).append(told - time)
@@ -268,7 +268,7 @@ def errors(column: str, name: str) -> dict[str, list[int]]:
 
 
 def test_every_record_that_a_client_noted_is_in_a_batch_of_each_group() -> None:
-    rows = kwsniff.analyze(RECORDED / "capture.pcap").deliveries.to_pylist()
+    rows = kwsniff.analyze(RECORDED / "capture.pcap.gz").deliveries.to_pylist()
     for group in ("audit", "billing"):
         own = [row for row in rows if row["group_id"] == group]
         covered = [n for row in own for n in range(row["base_offset"], row["last_offset"] + 1)]
@@ -360,7 +360,7 @@ def test_percentiles_of_the_way_are_those_of_the_clients(group: str, percentile:
     """From the call of produce to the record in poll."""
     rows = [
         row
-        for row in kwsniff.analyze(RECORDED / "capture.pcap").deliveries.to_pylist()
+        for row in kwsniff.analyze(RECORDED / "capture.pcap.gz").deliveries.to_pylist()
         if row["group_id"] == group and row["base_offset"] == row["last_offset"]
     ]
     records = noted()
