@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gzip
 import importlib
 import shutil
 import signal
@@ -45,7 +46,7 @@ def record(name: str, captures: Path = CAPTURES) -> str:
     scene = SCENARIOS[name]
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="kafka-") as folder:
-        fresh = Path(folder) / scene.file
+        fresh = Path(folder) / scene.file.removesuffix(".gz")
         stage = Stage(Path(folder) / "servers", fresh, scene.snaplen, scene.interface)
         stage.folder.mkdir()
         with stage.listening():
@@ -59,7 +60,8 @@ def record(name: str, captures: Path = CAPTURES) -> str:
             raise RuntimeError(f"{name}: {len(data)} bytes are too many to keep")
         kept = captures / name
         kept.mkdir(exist_ok=True)
-        (kept / scene.file).write_bytes(scrubbed(data) if scene.file.endswith(".pcapng") else data)
+        whole = scrubbed(data) if fresh.suffix == ".pcapng" else data
+        (kept / scene.file).write_bytes(gzip.compress(whole, mtime=0) if fresh.name != scene.file else whole)
         if scene.keylog:
             shutil.copy(fresh.with_name(scene.keylog), kept / scene.keylog)
         for noted in (RECORDS, HANDOVERS):
