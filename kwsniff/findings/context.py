@@ -145,7 +145,7 @@ def list_readers(database: "duckdb.DuckDBPyConnection", most: int = 3) -> list[d
 
 
 def list_rebalances(database: "duckdb.DuckDBPyConnection", most: int = 3) -> list[dict[str, Any]]:
-    """Cause and cost of rebalances, those first whose partitions stood longest: rows of the question
+    """Cause and cost of rebalances, those first whose partitions stopped longest: rows of the question
     rebalances. Nothing where there is no memory to sort them."""
     # One look at a small table: most captures have no rebalance of a group that was at work.
     if not fetch(database, "select 1 from groups where generation_before is not null limit 1"):

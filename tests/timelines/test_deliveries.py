@@ -354,6 +354,23 @@ def test_batches_without_a_reader_are_not_left_out(monkeypatch: pytest.MonkeyPat
     assert budget.left_out == 0
 
 
+def test_batches_stay_within_their_share_of_the_memory() -> None:
+    """As a live capture goes on for ever: what leaves memory is a row."""
+    budget = MemoryBudget()
+    budget.most = 8_000_000
+    share = budget.most // 4
+    found, rows, highest = held.Deliveries(budget), 0, 0
+    for first in range(0, 60_000, 500):
+        found.add(_sightings(APPENDED, *range(first, first + 500)), [])
+        highest = max(highest, budget.used)
+        rows += sum(batch.num_rows for batch in found.drain(0))
+    assert share // 2 < highest <= share
+    assert sum(column.nbytes for each in found._held for column in each.values()) <= share
+    found.finish()
+    assert rows + sum(batch.num_rows for batch in found.drain(0)) == 60_000
+    assert budget.used < 2_000  # names
+
+
 @pytest.mark.parametrize("percentile", [50, 99])
 @pytest.mark.parametrize("group", ["audit", "billing"])
 def test_percentiles_of_the_way_are_those_of_the_clients(group: str, percentile: int) -> None:
