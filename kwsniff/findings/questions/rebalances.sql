@@ -22,26 +22,27 @@ got as (
   select h.*, f.request_time fetching_at, f.response_end_time fetching_until
   from held h asof left join (from calls where api_name = 'Fetch') f
     on f.run_id = h.run_id and f.client_id = h.had and f.client_address = h.had_at and f.connection_id = h.connection and f.request_time < h.since
-), let_go as (
-  select f.* exclude (read_until), coalesce(min(c.request_time) filter (c.request_time > fetching_at), max(c.request_time),
-    any_value(if(fetching_at < f.begin_time, fetching_until, read_until))) until
-  from fetching f left join calls c on c.run_id = f.run_id and c.group_id = f.group_id and c.client_id = f.had and c.client_address = f.had_at
-    and c.api_name in ('JoinGroup', 'LeaveGroup') and c.request_time > f.read_at and c.request_time <= f.since
-  group by all
-), again as (
-  select l.*, n.request_time named_at, n.begins, (select max(last_offset) from reads r where r.run_id = l.run_id and r.group_id = l.group_id
-      and r.topic = l.topic and r.partition = l.partition and r.response_end_time <= l.until) as before,
+), letting as (from calls where api_name in ('JoinGroup', 'LeaveGroup')),
+let_go as (
+  select f.* exclude (read_until), case when a.request_time <= f.since then a.request_time when z.request_time > read_at then z.request_time
+    when fetching_at < f.begin_time then fetching_until else read_until end until
+  from fetching f asof left join letting a on a.run_id = f.run_id and a.group_id = f.group_id and a.client_id = f.had and a.client_address = f.had_at and a.request_time > f.fetching_at
+    asof left join letting z on z.run_id = f.run_id and z.group_id = f.group_id and z.client_id = f.had and z.client_address = f.had_at and z.request_time <= f.since
+), furthest as (
+  select run_id, group_id, topic, partition, response_end_time, max(last_offset) over (partition by run_id, group_id, topic, partition order by response_end_time) as before
+  from reads where response_end_time is not null
+), stops as (
+  select l.*, n.begins, r.before,
     -- a fetch session need not name it again
-    (select min(request_time) from calls c where l.client_id = l.had and l.client_address = l.had_at and c.run_id = l.run_id and c.connection_id = l.connection
-      and c.api_name = 'Fetch' and c.request_time >= l.since) same_at
+    least(n.request_time, if(l.client_id = l.had and l.client_address = l.had_at, s.request_time, null)) resumed
   from let_go l asof left join reads n on n.run_id = l.run_id and n.group_id = l.group_id and n.topic = l.topic and n.partition = l.partition
-    and n.client_id = l.client_id and n.client_address = l.client_address and n.request_time >= l.since
+      and n.client_id = l.client_id and n.client_address = l.client_address and n.request_time >= l.since
+    asof left join furthest r on r.run_id = l.run_id and r.group_id = l.group_id and r.topic = l.topic and r.partition = l.partition and r.response_end_time <= l.until
+    asof left join (from calls where api_name = 'Fetch') s on s.run_id = l.run_id and s.connection_id = l.connection and s.request_time >= l.since
 ), ends as (
   select run_id, coalesce(p.topic, p.topic_id) topic, p.partition, c.response_end_time as time, max(greatest(p.high_watermark, p.last_offset + 1))
     over (partition by run_id, coalesce(p.topic, p.topic_id), p.partition order by c.response_end_time) log_end
   from partitions p join api_calls c using (run_id, call_id) where p.api_name in ('Fetch', 'Produce') and p.error_code = 0 and c.response_end_time is not null
-), stops as (
-  select *, least(named_at, same_at) resumed from again
 ), costs as (
   select s.run_id, s.group_id, s.begin_time, count(*) partitions, epoch_ms(max(s.resumed - s.until)) stopped_ms,
     sum(greatest(before + 1 - begins, 0))::bigint fetched_again, sum(y.log_end - x.log_end)::bigint lag_added
