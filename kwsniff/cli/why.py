@@ -126,6 +126,7 @@ def _prepare(
         describe_checks,
         list_not_seen,
         list_readers,
+        list_rebalances,
         list_slowest,
     )
     from kwsniff.findings.display_filters import find_filters
@@ -148,6 +149,7 @@ def _prepare(
         checked=describe_checks(),
         slowest=slowest,
         readers=list_readers(database),
+        rebalances=list_rebalances(database),
     )
 
 
@@ -188,6 +190,7 @@ def _print_json(database: "duckdb.DuckDBPyConnection", answer: Answer) -> None:
         **answer.accounts,
         **answer.errors,
         "deliveries": list(answer.readers),
+        "rebalances": list(answer.rebalances),
         "not_seen": list(answer.not_seen),
     }
     print(json_text(found, indent=2))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.error_tables import failure_grids, without_routine
-from kwsniff.cli.summary.delivery_times import PART_WORDS
+from kwsniff.cli.record_tables import readers_grid, rebalances_grid
 from kwsniff.cli.text_tables import Grid, fit, shorten
 from kwsniff.tables.servers import name_known
 from kwsniff.texts import clean, display_filter, in_bytes, in_time, plural
@@ -55,6 +55,8 @@ class Answer:
     slowest: Sequence[Mapping[str, Any]] = ()
     readers: Sequence[Mapping[str, Any]] = ()
     """How long records took to them."""
+    rebalances: Sequence[Mapping[str, Any]] = ()
+    """What they cost, one each."""
     accounts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -76,7 +78,8 @@ def screen_lines(answer: Answer, width: int, height: int) -> list[str]:
         [_errors(clients, width, most) for most in (_MOST_ERRORS, 2, 1)],
         [_notes(answer, width)],
         [_slowest(answer, width, most) for most in (_MOST_SLOWEST, 2, 1)],
-        [_readers(answer.readers, width)],
+        [_records([readers_grid(answer.readers)], width)],
+        [_records([rebalances_grid(answer.rebalances)], width)],
         [_errors(brokers, width, most) for most in (_MOST_ERRORS, 2, 1)],
     ):
         lines = next((lines for each in sizes if _height(lines := list(each), width) <= room), [])
@@ -137,7 +140,7 @@ def all_lines(answer: Answer, width: int) -> Iterator[str]:
     for grid in failure_grids(without_routine(answer.errors)):
         yield from _errors(grid, width, _MOST_ERRORS)
     yield from _slowest(answer, width)
-    yield from _readers(answer.readers, width)
+    yield from _records((readers_grid(answer.readers), rebalances_grid(answer.rebalances)), width)
     yield ""
     yield from _list_unseen(answer.not_seen, width)
 
@@ -254,24 +257,13 @@ def _slowest(answer: Answer, width: int, most: int = _MOST_SLOWEST) -> Iterator[
                 yield f"  {each['call_id']}: {clean(said)}"
 
 
-def _readers(rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
-    """How long records took from Produce to readers and their commits."""
-    times = ("fetch_p50_ms", "fetch_p99_ms", "commit_p50_ms", "commit_p99_ms")
-    if rows:
-        cells = [
-            (
-                clean(each["topic"]),
-                clean(each["reader"]),
-                *("" if each[name] is None else in_time(each[name] * 1e6) for name in times),
-                f"{each['percent']}% {PART_WORDS[each['longest_part']]}",
-            )
-            for each in rows
-        ]
-        names = ("topic", "reader", "fetch p50", "fetch p99", "commit p50", "commit p99", "mostly")
-        order = ("topic", "reader", "fetch p99", "mostly", "commit p99", "fetch p50", "commit p50")
-        yield ""
-        yield from _wrap("Delivery latency, from Produce to fetch and commit:", width, "")
-        yield from fit(Grid("", names, cells, order), width).lines
+def _records(grids: Sequence[Grid], width: int) -> Iterator[str]:
+    """Lists about records, with their titles."""
+    for grid in grids:
+        if grid.rows:
+            yield ""
+            yield from _wrap(f"{grid.title}:", width, "")
+            yield from fit(grid, width).lines
 
 
 def _headline(answer: Answer, width: int) -> Iterator[str]:

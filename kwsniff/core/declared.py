@@ -120,7 +120,7 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
         ("bytes", "int64", False), ("uncompressed_bytes", "int64", True), ("record_count", "int32", True),
         ("base_offset", "int64", False), ("last_offset", "int64", True), ("producer_id", "int64", True),
         ("producer_epoch", "int16", True), ("base_sequence", "int32", True), ("transactional", "bool", False),
-        ("control", "bool", False), ("timestamp_type", "enum:timestamp_type", False),
+        ("control", "bool", False), ("keyed", "bool", True), ("timestamp_type", "enum:timestamp_type", False),
         ("first_timestamp", "time", True), ("max_timestamp", "time", True), ("crc", "int64", False),
     ),
     "tcp_events": (

@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x60f80e07786951c2ull
+    #define KWSNIFF_SHAPES 0x425b76c6e7de8b3cull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -141,8 +141,23 @@ def list_slowest(database: "duckdb.DuckDBPyConnection", most: int = 3) -> list[d
 def list_readers(database: "duckdb.DuckDBPyConnection", most: int = 3) -> list[dict[str, Any]]:
     """How long records took to readers, by topic and group, those with the longest way first: the rows of the
     question delivery_time. Nothing where there is no memory to sort them."""
+    return _answer(database, "delivery_time", f"limit {most}")
+
+
+def list_rebalances(database: "duckdb.DuckDBPyConnection", most: int = 3) -> list[dict[str, Any]]:
+    """Cause and cost of rebalances, those first whose partitions stopped longest: rows of the question
+    rebalances. Nothing where there is no memory to sort them."""
+    # One look at a small table: most captures have no rebalance of a group that was at work.
+    if not fetch(database, "select 1 from groups where generation_before is not null limit 1"):
+        return []
+    return _answer(
+        database, "rebalances", f"where stopped_ms is not null order by stopped_ms desc limit {most}"
+    )
+
+
+def _answer(database: "duckdb.DuckDBPyConnection", question: str, chosen: str) -> list[dict[str, Any]]:
     try:
-        return fetch(database, f"from ({load_questions()['delivery_time'].query}) limit {most}")
+        return fetch(database, f"from ({load_questions()[question].query}) {chosen}")
     except Exception as error:
         if not lacks_memory(error):
             raise

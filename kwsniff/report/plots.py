@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from kwsniff.analysis.stored_tables import Tables
 from kwsniff.errors import UsageError
+from kwsniff.report.deliveries import make_deliveries
 from kwsniff.report.errors import make_errors
 from kwsniff.report.lag import make_lag
 from kwsniff.report.latency import make_latency
@@ -40,6 +41,10 @@ class Plots:
     def time_parts(self) -> "LayoutDOM":
         """Where the time of calls went, by part, over time."""
         return self._draw(make_time_parts)
+
+    def deliveries(self) -> "LayoutDOM":
+        """How long record batches took to their readers, by part, over time."""
+        return self._draw(make_deliveries)
 
     def errors(self) -> "LayoutDOM":
         """Error codes over time."""

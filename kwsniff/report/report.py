@@ -6,6 +6,7 @@ from typing import IO, TYPE_CHECKING, Any
 from kwsniff.findings.context import describe_checks
 from kwsniff.findings.finding import Finding
 from kwsniff.report.account import make_account
+from kwsniff.report.deliveries import make_deliveries
 from kwsniff.report.digest import make_digest
 from kwsniff.report.errors import make_errors
 from kwsniff.report.lag import make_lag
@@ -52,6 +53,7 @@ def write_report(
         make_findings(database, findings, commands, zone),
         make_latency(database, span, findings, zone),
         make_time_parts(database, span),
+        make_deliveries(database, span),
         make_digest(database, commands),
         make_errors(database, span, commands, zone),
         make_rebalances(database, span),

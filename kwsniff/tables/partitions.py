@@ -203,6 +203,13 @@ RECORD_BATCHES = TableSchema(
             source=_HEADER,
         ),
         Column(
+            name="keyed",
+            type="bool",
+            doc="Whether its first record has a key.",
+            source="the first record",
+            null="a compressed or control batch, or one without records",
+        ),
+        Column(
             name="timestamp_type",
             type="string",
             enum="timestamp_type",

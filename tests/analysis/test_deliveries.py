@@ -17,7 +17,7 @@ from kwsniff.cli.main import run
 from kwsniff.tables.schema import TABLES, coded_schema
 from tests.house.tree import ROOT
 
-CAPTURE = ROOT / "captures" / "deliveries" / "capture.pcap"
+CAPTURE = ROOT / "captures" / "deliveries" / "capture.pcap.gz"
 BATCHES = 150
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gzip
 import importlib
 import shutil
 import signal
@@ -17,13 +18,25 @@ from pathlib import Path
 
 from tests.broker import artifacts, clientlog, requestlog
 from tests.broker.about import about
+from tests.broker.handovers import HANDOVERS
 from tests.broker.stage import SCENARIOS, Stage
 from tests.broker.ways import RECORDS
 from tests.record.scrub import scrubbed
 from tests.record.tcpdump import why_not
 
 CAPTURES = Path(__file__).resolve().parents[2] / "captures"
-PLAYS = ("clients", "admin", "security", "tls", "cluster", "zookeeper", "odd", "versions", "ways")
+PLAYS = (
+    "clients",
+    "admin",
+    "security",
+    "tls",
+    "cluster",
+    "zookeeper",
+    "odd",
+    "versions",
+    "ways",
+    "handovers",
+)
 LARGEST = 400_000
 LONGEST_S = 900
 
@@ -33,7 +46,7 @@ def record(name: str, captures: Path = CAPTURES) -> str:
     scene = SCENARIOS[name]
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="kafka-") as folder:
-        fresh = Path(folder) / scene.file
+        fresh = Path(folder) / scene.file.removesuffix(".gz")
         stage = Stage(Path(folder) / "servers", fresh, scene.snaplen, scene.interface)
         stage.folder.mkdir()
         with stage.listening():
@@ -47,11 +60,13 @@ def record(name: str, captures: Path = CAPTURES) -> str:
             raise RuntimeError(f"{name}: {len(data)} bytes are too many to keep")
         kept = captures / name
         kept.mkdir(exist_ok=True)
-        (kept / scene.file).write_bytes(scrubbed(data) if scene.file.endswith(".pcapng") else data)
+        whole = scrubbed(data) if fresh.suffix == ".pcapng" else data
+        (kept / scene.file).write_bytes(gzip.compress(whole, mtime=0) if fresh.name != scene.file else whole)
         if scene.keylog:
             shutil.copy(fresh.with_name(scene.keylog), kept / scene.keylog)
-        if (records := fresh.with_name(RECORDS)).exists():
-            shutil.copy(records, kept / RECORDS)
+        for noted in (RECORDS, HANDOVERS):
+            if (records := fresh.with_name(noted)).exists():
+                shutil.copy(records, kept / noted)
         requestlog.written(kept / "witness.tsv", logged)
         if stage.measured:
             clientlog.written(kept / "client.tsv", stage.measured)

@@ -112,6 +112,7 @@ def _read(bootstrap: str, group: str, ready: Any, told: Any, more: dict[str, Any
         "each group got it from poll and called commit",
         "a group that waits for fetch.min.bytes",
     ],
+    file="capture.pcap.gz",
 )
 def deliveries(stage: Stage) -> None:
     with stage.brokers(NEWEST, internal=True) as cluster:

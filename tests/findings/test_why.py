@@ -112,7 +112,7 @@ def test_a_folder_of_tables_says_what_its_capture_says(tmp_path: Path) -> None:
     of_capture, of_folder = (
         json.loads(_why(place, "--json").stdout) for place in (STALLED, tmp_path / "out")
     )
-    told = {"errors_by_client", "errors_by_broker", "account", "connections", "deliveries"}
+    told = {"errors_by_client", "errors_by_broker", "account", "connections", "deliveries", "rebalances"}
     assert set(of_capture) == {"version", "kwsniff", "captures", "findings", "not_seen", *told}
     names = [[each["finding"] for each in found["findings"]] for found in (of_capture, of_folder)]
     assert names[0] == names[1] == written.findings["finding"].to_pylist()

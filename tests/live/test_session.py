@@ -33,7 +33,10 @@ from tests.traffic.scenes import one_by_one
 from .running import PATIENCE_S, ROOT, FileSource, table
 
 CAPTURES = ROOT / "captures"
-MANY = ["first_steps/capture.pcap", "codecs/capture.pcapng", "transaction/capture.pcap"]
+MANY = [
+    *("first_steps/capture.pcap", "codecs/capture.pcapng", "transaction/capture.pcap"),
+    "handovers/capture.pcap",
+]
 RANDOM = {"call_id", "connection_id"}
 SHOWING = ("api_calls", "partitions", "record_batches")
 """Tables of calls that move records, and that show topics."""

@@ -11,7 +11,7 @@ from kwsniff.analysis.stored_tables import Tables
 pytest.importorskip("bokeh")
 CAPTURES = Path(__file__).resolve().parents[2] / "captures"
 BUSY = CAPTURES / "incidents" / "broker_stalled" / "broker.pcap"
-KINDS = ("latency", "time_parts", "errors", "rebalances", "lag", "topology")
+KINDS = ("latency", "time_parts", "deliveries", "errors", "rebalances", "lag", "topology")
 
 
 @pytest.fixture(scope="module", params=["in memory", "in a folder", "chosen rows of a folder"])
@@ -61,3 +61,15 @@ def test_every_method_is_tried() -> None:
     from kwsniff.report.plots import Plots
 
     assert {name for name in vars(Plots) if not name.startswith("_")} == {*KINDS}
+
+
+def test_parts_of_deliveries_add_up_to_the_times_of_the_table() -> None:
+    """Means of batches by slot, weighted with their number: each part of the table, in milliseconds."""
+    found = kwsniff.analyze(CAPTURES / "deliveries" / "capture.pcap.gz")
+    rows = [row for row in found.deliveries.to_pylist() if row["produced_time"] and row["fetched_time"]]
+    drawn = found.plot.deliveries().renderers[0].data_source.data
+    counts = drawn["batches"]
+    assert sum(counts) == len(rows)
+    for name in ("before_wire_ns", "produce_ns", "fetch_wait_ns", "fetch_ns", "processing_ns"):
+        whole = sum(mean * count for mean, count in zip(drawn[name], counts, strict=True))
+        assert whole == pytest.approx(sum(row[name] or 0 for row in rows) / 1e6)

@@ -27,8 +27,8 @@ from tests.traffic.records import batch
 from tests.traffic.tcp import MICROSECOND, MILLISECOND, Scene
 
 RECORDED = (
-    "begun_late", "group_consumer", "killed_broker", "rebalance", "three_brokers", "transactions",
-    "versions_4_4",
+    "begun_late", "group_consumer", "handovers", "killed_broker", "rebalance", "three_brokers",
+    "transactions", "versions_4_4",
 )  # fmt: skip
 WAITS = (
     "follower_stopped/broker.pcap", "members_slow/broker.pcap", "members_slow/client.pcap",

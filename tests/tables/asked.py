@@ -12,10 +12,12 @@ from kwsniff.findings.sql import load_questions
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "questions.md"
+LONGEST_QUERY = 30
+"""Maximum lines of a query on the page."""
 _QUESTION = re.compile(
     r"(?P<head>^<!-- (?P<captures>captures/.*) -->\n"
     r"```sh\n(?P<command>kwsniff sql out --question (?P<name>\w+))\n```\n\n)"
-    r"```sql\n[\s\S]*?^```\n\n```text\n[\s\S]*?^```$",
+    r"(?:```sql\n[\s\S]*?^```\n\n)?```text\n[\s\S]*?^```$",
     re.MULTILINE,
 )
 
@@ -24,11 +26,16 @@ def page() -> str:
     """docs/questions.md with the queries that the package has, and the answers they give."""
     return _QUESTION.sub(
         lambda found: (
-            f"{found['head']}```sql\n{load_questions()[found['name']].query}```\n\n"
+            f"{found['head']}{_shown(load_questions()[found['name']].query)}"
             f"```text\n{_answer(found['command'], found['captures'])}```"
         ),
         PAGE.read_text("utf-8"),
     )
+
+
+def _shown(query: str) -> str:
+    """A query that nobody would type is left out: the package has it."""
+    return "" if query.count("\n") > LONGEST_QUERY else f"```sql\n{query}```\n\n"
 
 
 def questions() -> list[str]:

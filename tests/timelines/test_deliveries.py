@@ -24,7 +24,7 @@ CAPTURES = Path(__file__).parents[2] / "captures"
 RECORDED = CAPTURES / "deliveries"
 SEARCHED = (
     "group_classic/capture.pcap",
-    "deliveries/capture.pcap",
+    "deliveries/capture.pcap.gz",
     "incidents/healthy_committed_reads/broker.pcap",
     "incidents/healthy_long_transactions/broker.pcap",
     "field/eos_healthy.pcap",
@@ -260,7 +260,7 @@ def noted() -> dict[int, dict[str, int]]:
 def errors(column: str, name: str) -> dict[str, list[int]]:
     """By group, what a client noted less what the table has for the same batch; microseconds."""
     records, found = noted(), dict[str, list[int]]()
-    for row in kwsniff.analyze(RECORDED / "capture.pcap").deliveries.to_pylist():
+    for row in kwsniff.analyze(RECORDED / "capture.pcap.gz").deliveries.to_pylist():
         told = records[row["last_offset"]][name.format(group=row["group_id"])]
         time = (row[column] - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
         found.setdefault(row["group_id"], []).append(told - time)
@@ -268,7 +268,7 @@ def errors(column: str, name: str) -> dict[str, list[int]]:
 
 
 def test_every_record_that_a_client_noted_is_in_a_batch_of_each_group() -> None:
-    rows = kwsniff.analyze(RECORDED / "capture.pcap").deliveries.to_pylist()
+    rows = kwsniff.analyze(RECORDED / "capture.pcap.gz").deliveries.to_pylist()
     for group in ("audit", "billing"):
         own = [row for row in rows if row["group_id"] == group]
         covered = [n for row in own for n in range(row["base_offset"], row["last_offset"] + 1)]
@@ -354,13 +354,30 @@ def test_batches_without_a_reader_are_not_left_out(monkeypatch: pytest.MonkeyPat
     assert budget.left_out == 0
 
 
+def test_batches_stay_within_their_share_of_the_memory() -> None:
+    """As a live capture goes on for ever: what leaves memory is a row."""
+    budget = MemoryBudget()
+    budget.most = 8_000_000
+    share = budget.most // 4
+    found, rows, highest = held.Deliveries(budget), 0, 0
+    for first in range(0, 60_000, 500):
+        found.add(_sightings(APPENDED, *range(first, first + 500)), [])
+        highest = max(highest, budget.used)
+        rows += sum(batch.num_rows for batch in found.drain(0))
+    assert share // 2 < highest <= share
+    assert sum(column.nbytes for each in found._held for column in each.values()) <= share
+    found.finish()
+    assert rows + sum(batch.num_rows for batch in found.drain(0)) == 60_000
+    assert budget.used < 2_000  # names
+
+
 @pytest.mark.parametrize("percentile", [50, 99])
 @pytest.mark.parametrize("group", ["audit", "billing"])
 def test_percentiles_of_the_way_are_those_of_the_clients(group: str, percentile: int) -> None:
     """From the call of produce to the record in poll."""
     rows = [
         row
-        for row in kwsniff.analyze(RECORDED / "capture.pcap").deliveries.to_pylist()
+        for row in kwsniff.analyze(RECORDED / "capture.pcap.gz").deliveries.to_pylist()
         if row["group_id"] == group and row["base_offset"] == row["last_offset"]
     ]
     records = noted()

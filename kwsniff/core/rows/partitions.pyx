@@ -12,7 +12,7 @@ Rules
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp
 
-from kwsniff.core.wire.batches cimport BatchHit
+from kwsniff.core.wire.batches cimport FIRST_KEY_SET, FIRST_KEY_UNKNOWN, BatchHit
 from kwsniff.core.bytes.buffer cimport contents
 from kwsniff.core.columns.columns cimport *
 from kwsniff.core.declared cimport *
@@ -276,6 +276,10 @@ cdef void write_batches(Context* context, KafkaConnection* kafka, Call* call, Fa
             put_null(table, RECORD_BATCHES_BASE_SEQUENCE)
         put_bool(table, RECORD_BATCHES_TRANSACTIONAL, batch.magic >= 2 and batch.attributes & 0x10)
         put_bool(table, RECORD_BATCHES_CONTROL, batch.magic >= 2 and batch.attributes & 0x20)
+        if batch.key != FIRST_KEY_UNKNOWN:
+            put_bool(table, RECORD_BATCHES_KEYED, batch.key == FIRST_KEY_SET)
+        else:
+            put_null(table, RECORD_BATCHES_KEYED)
         put_enum(table, RECORD_BATCHES_TIMESTAMP_TYPE, 2 if batch.magic == 0 else batch.attributes >> 3 & 1)
         put_stamp(table, RECORD_BATCHES_FIRST_TIMESTAMP, batch.first_timestamp)
         put_stamp(table, RECORD_BATCHES_MAX_TIMESTAMP, batch.max_timestamp)

@@ -5,6 +5,11 @@ from kwsniff.core.bytes.known cimport Known
 from kwsniff.core.bytes.span cimport Span
 from kwsniff.core.wire.records cimport Batch
 
+cdef enum FirstKey:
+    FIRST_KEY_UNKNOWN = 0
+    FIRST_KEY_NONE = 1
+    FIRST_KEY_SET = 2
+
 # A batch (format 2) or message (0 and 1) of a record set. Spans point into the message around it.
 cdef struct BatchHit:
     Span topic
@@ -21,6 +26,7 @@ cdef struct BatchHit:
     int32_t producer_epoch
     int32_t base_sequence
     uint32_t crc
+    FirstKey key            # of its first record
     Known first_timestamp   # milliseconds since the epoch
     Known max_timestamp
 

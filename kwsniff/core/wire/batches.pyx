@@ -6,6 +6,7 @@ Rules
   2. Frames that do not fill the batch to its last byte show nothing: a part is not a size.
   3. A producer without an id has no epoch and no sequence either.
   4. A message of format 0 or 1 that is compressed hides how many records it holds.
+  5. Whether records have keys, the first one says; those of a compressed batch are not looked at.
 
 Numbers are little-endian but for the sizes of snappy's blocks and the two magics; what is in brackets, flags announce.
 
@@ -20,19 +21,23 @@ Numbers are little-endian but for the sizes of snappy's blocks and the two magic
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from kwsniff.core.bytes.known cimport Known, know
-from kwsniff.core.bytes.span cimport Span, be16, be32, be64, drop, keep, u8, wipe
+from kwsniff.core.bytes.span cimport Span, be16, be32, be64, drop, has, keep, u8, wipe
 from kwsniff.core.wire.records cimport RECORD_CODEC_BITS, Batch
 
 cdef enum:
     BATCH_HEADER = 61
     UNKNOWN_LENGTH = -1
+    CONTROL = 0x20
+    MOST_BEFORE_KEY = 21     # bytes: varints of 5, 10 and 5, and the attributes
 
 cdef extern from *:
     """
     #define XERIAL 0x82534E4150505900ULL
     #define MOST_LENGTH (1LL << 40)
+    #define NO_KEY 0xFFFFFFFFu
     """
     const uint64_t XERIAL           # how the streams of snappy-java begin
+    const uint32_t NO_KEY
     const int64_t MOST_LENGTH       # what is said to be longer is not believed
 
 
@@ -59,8 +64,34 @@ cdef void describe_batch(Span records, Batch* batch, BatchHit* hit) noexcept nog
         hit.base_sequence = batch.base_sequence
     if codec == 0:
         know(&hit.uncompressed, batch.size)
+        hit.key = find_key(keep(drop(records, batch.payload), batch.size - (batch.payload - batch.offset)), batch)
     elif batch.magic == 2:
         measure_compressed(keep(drop(records, batch.payload), batch.size - BATCH_HEADER), codec, &hit.uncompressed)
+
+
+cdef inline FirstKey find_key(Span payload, Batch* batch) noexcept nogil:
+    """Whether the first record has a key; `payload`: what is behind the header, or a message's attributes byte on."""
+    cdef size_t at = 9 if batch.magic == 1 else 1
+    cdef int fields
+    if batch.magic < 2:
+        if not has(payload, at, 4):
+            return FIRST_KEY_UNKNOWN
+        if be32(payload, at) >> 31 == 0:
+            return FIRST_KEY_SET
+        return FIRST_KEY_NONE if be32(payload, at) == NO_KEY else FIRST_KEY_UNKNOWN
+    if batch.count <= 0 or batch.attributes & CONTROL:
+        return FIRST_KEY_UNKNOWN
+    # length varint | attributes 8 | timestamp varint | offset varint | length of the key varint
+    at = 0
+    for fields in range(4):
+        while fields != 1 and u8(payload, at) >= 0x80 and at < MOST_BEFORE_KEY:
+            at += 1
+        at += 1
+    if at >= payload.num or at > MOST_BEFORE_KEY:
+        return FIRST_KEY_UNKNOWN
+    if u8(payload, at) & 1 == 0:
+        return FIRST_KEY_SET
+    return FIRST_KEY_NONE if u8(payload, at) == 1 else FIRST_KEY_UNKNOWN
 
 
 cdef void measure_compressed(Span payload, int codec, Known* bytes) noexcept nogil:
