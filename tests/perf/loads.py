@@ -223,7 +223,10 @@ def _of_kind(
     record = batch([b"v" * 40])
     match kind:
         case "P":
-            return offsets.produce(9, correlation_id, record, topic=topic, client_id=client_id, error=error)
+            # Not where the others read: they would fall behind.
+            return offsets.produce(
+                9, correlation_id, record, topic=topic, partition=1, client_id=client_id, error=error
+            )
         case "F":
             found = {0: b"" if error else record}
             return offsets.fetch(
