@@ -25,7 +25,7 @@ _S3: Final = (
 _ATTEMPTS: Final = 10
 """Of each request to S3, with growing pauses between them: a store that says SlowDown is asked again."""
 _FIRST_ATTEMPTS: Final = 3
-"""With so many, a user who names a store that is not there waits seconds for the answer, not minutes."""
+"""Of the first request: a user who names a store that is not there waits for seconds, not minutes."""
 # With the account's name behind them, or for all accounts.
 _AZURE: Final = (
     ("fs.azure.account.key", "account_key"),
