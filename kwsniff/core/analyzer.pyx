@@ -88,7 +88,7 @@ cdef void pass_time(void* opaque, Segment* segment) noexcept nogil:
 
 cdef void drain_tables(void* owner) noexcept nogil:
     with gil:
-        (<Analyzer>owner).drain()
+        (<Analyzer>owner).call_when_full()
 
 
 cdef void learn_secrets(void* owner, Span text) noexcept nogil:
@@ -286,7 +286,7 @@ cdef class Analyzer:
         except BaseException as error:  # feed() raises it, Ctrl-C too: this frame of the stack is compiled code's
             self.failure = error
 
-    cdef void drain(self) noexcept:
+    cdef void call_when_full(self) noexcept:
         cdef int i
         if self.failure is None:
             self.draining = True
