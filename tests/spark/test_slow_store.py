@@ -31,18 +31,18 @@ def count_refusals(log: Path) -> int:
 
 @pytest.mark.slow
 def test_a_request_that_is_refused_is_repeated(store: Settings, tmp_path: Path) -> None:
-    """One attempt for each request loses some, as arithmetic says: 25 files, each refused with 0.3."""
+    """With one attempt some are lost, as arithmetic says: 24 requests, each refused with 0.3."""
     bucket = new_bucket(store).inside(SLOW)
-    for number in range(25):
+    for number in range(12):
         put(bucket, f"{number}.bin", bytes([number]) * 1000)
     files, root = file_system(bucket.root, store)
-    for number in range(25):
+    for number in range(12):
         with files.open_input_file(f"{root}/{number}.bin") as file:
             assert bytes(file.read()) == bytes([number]) * 1000
-    assert count_refusals(tmp_path / "moto.log") > 10
+    assert count_refusals(tmp_path / "moto.log") > 3
     files, root = file_system(bucket.root, (*store, ("fs.s3a.attempts.maximum", "1")))
-    with pytest.raises(OSError, match=r"(?i)slow|503"):
-        for number in range(25):
+    with pytest.raises(OSError, match="AWS Error"):
+        for number in range(12):
             with files.open_input_file(f"{root}/{number}.bin") as file:
                 file.read()
 
