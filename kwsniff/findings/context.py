@@ -140,13 +140,13 @@ def list_slowest(database: "duckdb.DuckDBPyConnection", most: int = 3) -> list[d
 
 def list_readers(database: "duckdb.DuckDBPyConnection", most: int = 3) -> list[dict[str, Any]]:
     """How long records took to readers, by topic and group, those with the longest way first: the rows of the
-    question delivery_time. Nothing where there is no memory to sort them."""
+    question delivery_time. An empty list where memory does not suffice to sort them."""
     return _answer(database, "delivery_time", f"limit {most}")
 
 
 def list_rebalances(database: "duckdb.DuckDBPyConnection", most: int = 3) -> list[dict[str, Any]]:
     """Cause and cost of rebalances, those first whose partitions stopped longest: rows of the question
-    rebalances. Nothing where there is no memory to sort them."""
+    rebalances. An empty list where memory does not suffice to sort them."""
     # One look at a small table: most captures have no rebalance of a group that was at work.
     if not fetch(database, "select 1 from groups where generation_before is not null limit 1"):
         return []

@@ -77,8 +77,8 @@ def _stack(span: Span, rows: _Rows, parts: Sequence[str]) -> Any:
         parts, x="x", width=span.width_ms, source=source, line_color=None, color=list(colours)
     )
     plot.y_range.start = 0
-    told = [(PARTS[name], f"@{name}{{0.00}} ms") for name in parts]
-    add_hover(plot, drawn, [("time", "@time"), ("batches", "@batches"), *told])
+    values = [(PARTS[name], f"@{name}{{0.00}} ms") for name in parts]
+    add_hover(plot, drawn, [("time", "@time"), ("batches", "@batches"), *values])
     return plot
 
 

@@ -2,7 +2,7 @@
 
 A fingerprint is made of what the first stage found in a capture: numbers of packets by kind, bytes, the
 times of the first and the last packet. A capture that was renamed, moved or compressed keeps it; one that has
-grown since, or of which other times are read, has another.
+grown since has another, and so has one that is read with other times (`--since`, `--until`).
 """
 
 import hashlib
@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kwsniff.errors import UsageError
 from kwsniff.spark.inputs import Capture
+from kwsniff.spark.manifest import paths_of
 from kwsniff.spark.parts import Part
 from kwsniff.spark.scan import Walked
 
@@ -54,6 +55,15 @@ def check_new(inputs: Mapping[str, str], manifest: Mapping[str, Any] | None, out
 
 
 def inputs_of_runs(manifest: Mapping[str, Any] | None, parts: Iterable[Part]) -> dict[str, Any]:
-    """What runs have read of which one of these files is left: run -> fingerprints."""
-    runs = {part.path.rpartition("/")[2].partition("-")[0] for part in parts}
-    return {run: read for run, read in (manifest or {}).get("inputs", {}).items() if run in runs}
+    """Run -> fingerprints of its captures, for each run that has a file among `parts`: files of the manifest
+    that stay."""
+    known: Mapping[str, Any] = (manifest or {}).get("inputs", {})
+    # A run that replaced a folder of this machine has files without its id; it is the only one without.
+    left = {_run_of(part.path, known) for part in parts}
+    before = {_run_of(path, known) for path in paths_of(manifest)}
+    return {run: read for run, read in known.items() if run in left or (run not in before and None in left)}
+
+
+def _run_of(path: str, known: Mapping[str, Any]) -> str | None:
+    run = path.rpartition("/")[2].partition("-")[0]
+    return run if run in known else None

@@ -9,7 +9,7 @@ manifest: each table has them once.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -46,6 +46,12 @@ class Intent:
             # Its writer died while it wrote this: no table has changed yet.
             return None
 
+    def covers(self, inputs: Iterable[str], tables: Iterable[str]) -> bool:
+        """Whether it appends these tables of the captures with these fingerprints, and no others."""
+        said = self.manifest
+        same = sorted(said["inputs"][said["run_id"]]) == sorted(inputs) and {*said["rows"]} == {*tables}
+        return self.mode == "append" and same
+
     def write(self, place: Place) -> None:
         """Raises OSError."""
         parts = [
@@ -64,9 +70,9 @@ class Intent:
         place.remove([INTENT])
 
 
-def finish_commit(place: Place) -> Mapping[str, Any] | None:
-    """Carries out what a writer left that died between two tables; gives its manifest, None where there was
-    none. Raises OSError, OutputError, UsageError."""
+def finish_commit(place: Place) -> Intent | None:
+    """Carries out the intent of a writer that died between two tables; None: there was none. Raises OSError,
+    OutputError, UsageError."""
     intent = Intent.read(place)
     if intent is None:
         place.remove([INTENT])
@@ -77,6 +83,7 @@ def finish_commit(place: Place) -> Mapping[str, Any] | None:
     except OutputError as error:
         raise OutputError(
             f"{error}; an earlier run ended before all tables had its rows, and this one could not "
-            f"finish it: repair that table, or remove {place.display(INTENT)} to leave the tables as they are"
+            f"finish it: repair that table, or remove {place.display(INTENT)} to give that run up (some "
+            "tables may have its rows then)"
         ) from error
-    return intent.manifest
+    return intent

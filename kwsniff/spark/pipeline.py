@@ -262,14 +262,13 @@ class _Run:
     def _check_inputs(self, inputs: Mapping[str, str]) -> Result | None:
         """The result of an earlier run over these captures, where this one has just completed it. Raises
         UsageError where rows would be there twice."""
-        if isinstance(self.staging, Staging):
-            return None
         self.staging.inputs = [*inputs]
+        if isinstance(self.staging, Staging) or self.staging.mode != "append":
+            return None
         finished = self.staging.finished
-        if finished and inputs and sorted(finished["inputs"][finished["run_id"]]) == sorted(inputs):
-            return Result(
-                _find_output(self.staging), finished["rows"], [], [], {}, finished=finished["run_id"]
-            )
+        if finished and inputs and finished.covers(inputs, self.chosen):
+            run = finished.manifest["run_id"]
+            return Result(_find_output(self.staging), finished.manifest["rows"], [], [], {}, finished=run)
         if not self.again:
             self.staging.check_new(inputs)
         return None

@@ -36,6 +36,8 @@ class Staging:
     def __init__(self, output: str | os.PathLike[str]) -> None:
         self.output = Path(os.path.abspath(local_path(output)))  # noqa: PTH100 - a link stays a link
         self.run = new_run_id()
+        self.inputs: Sequence[str] = ()
+        """The fingerprints of this run's captures."""
         self._place = Folder(self.output, whole=True)
 
     def __enter__(self) -> Self:
@@ -72,7 +74,7 @@ class Staging:
         check_files(self.place, parts)
         with translate_errors(self.output):
             self.keep_only(parts, beside=beside)
-            manifest = as_text(manifest_of(self.run, parts, facts))
+            manifest = as_text(manifest_of(self.run, parts, {"inputs": {self.run: [*self.inputs]}, **facts}))
             (self._place.new / MANIFEST).write_text(manifest, "utf-8")
             made = {path.name for path in self._place.new.iterdir()}
         self._place.commit(sorted(made), [name for name in _OURS if name not in made])

@@ -47,10 +47,10 @@ class StoreStaging:
 
     def __init__(self, output: Place, *, form: str = "parquet", mode: str = "overwrite") -> None:
         self.output = output
-        self._form, self._mode = form, mode
+        self._form, self.mode = form, mode
         self.run = new_run_id()
-        self.finished: Mapping[str, Any] | None = None
-        """The manifest of a run that was cut off between two tables, and that this one completed."""
+        self.finished: Intent | None = None
+        """The commit of a run that was cut off between two tables, and that this one completed."""
         self.inputs: Sequence[str] = ()
         """The fingerprints of this run's captures."""
         self._claim: Claim | Folder = Claim(output, self.run)
@@ -107,13 +107,14 @@ class StoreStaging:
             if isinstance(self._claim, Claim):
                 self._claim.check()
             before = read_published(self.output)
-            named = [*final, *keep_parts(before, self._mode, final)]
-            inputs = {**inputs_of_runs(before, named), self.run: [*self.inputs]}
+            kept = keep_parts(before, self.mode, final)
+            named = [*final, *kept]
+            inputs = {**inputs_of_runs(before, kept), self.run: [*self.inputs]}
             manifest = manifest_of(self.run, named, {"format": self._form, "inputs": inputs, **facts})
             if self._form == "parquet":
                 publish(self.output, manifest)
             else:
-                intent = Intent(self._mode, final, manifest)
+                intent = Intent(self.mode, final, manifest)
                 intent.write(self.output)
                 intent.carry_out(self.output)
             self._clear(paths_of(before))
@@ -121,7 +122,7 @@ class StoreStaging:
     def check_new(self, inputs: Mapping[str, str]) -> None:
         """Raises UsageError where tables that are appended to have rows of one of these captures. `inputs`:
         fingerprint -> name."""
-        if self._mode == "append":
+        if self.mode == "append":
             with translate_errors(self.output):
                 check_new(inputs, read_published(self.output), self.output.root)
 
@@ -142,8 +143,6 @@ class StoreStaging:
             self.output.remove(path for path in mine if path not in named)
         for run in {path.split("/")[1] for path in found if path.startswith(f"{RUNS}/")}:
             if run != self.run:
-                # What it had copied to the tables, and no log shows.
-                self.output.remove(path for path in found if f"/{run}-" in path and path not in named)
                 self.output.remove_folder(f"{RUNS}/{run}")
 
     def _refuse_foreign(self) -> None:

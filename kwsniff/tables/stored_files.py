@@ -47,7 +47,7 @@ def files_of_tables(folder: Path) -> dict[str, list[str]]:
         if entry.suffix == ".parquet" and entry.is_file():
             found[entry.stem] = [str(entry)]
         elif entry.is_dir():
-            files = [file for file in _files_in(entry, published) if file not in appended]
+            files = [file for file in _files_in(entry, published) if Path(file).name not in appended]
             if files or entry.name in TABLES:
                 found[entry.name] = sorted(files)
     return found
@@ -83,11 +83,12 @@ def _read_manifest(folder: Path) -> dict[str, list[str]]:
 
 
 def _read_appended(folder: Path) -> frozenset[str]:
-    """The files that a run is about to append, or was when it died."""
+    """Names of the files that a run is about to append, or was when it died: they begin with its id, and
+    logs write paths in ways of their own."""
     try:
         said: Any = json.loads((folder / INTENT).read_bytes())
         parts = said["parts"] if said["mode"] == "append" else []
-        return frozenset(str(folder / each["path"]) for each in parts)
+        return frozenset(each["path"].rpartition("/")[2] for each in parts)
     except (OSError, ValueError, TypeError, KeyError):
         return frozenset()
 

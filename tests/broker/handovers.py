@@ -32,7 +32,7 @@ def _now_us() -> int:
 
 
 def _member(bootstrap: str, group: str, name: str, signs: Any, told: Any) -> None:
-    """Commits after every few records of a partition, and not what it has when it is told to let go."""
+    """Commits after every few records of a partition, and not when it gives the partition up."""
     from confluent_kafka import Consumer, TopicPartition
 
     lines: list[Line] = []
@@ -90,7 +90,7 @@ def _send(stage: Stage, bootstrap: str, lines: list[Line]) -> None:
     "librdkafka (confluent-kafka)",
     "Two groups, eager and cooperative, whose members note when they get and let go of partitions.",
     [
-        "handovers.tsv: when members were assigned and told to let go, what they polled and committed",
+        "handovers.tsv: when members got and gave up partitions, and what they polled and committed",
         "records that are read again, because the member before had not committed them",
     ],
 )

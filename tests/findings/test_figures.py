@@ -29,7 +29,6 @@ from tests.findings.scripted import find, lags, table_of
 from tests.house.tree import ROOT
 from tests.perf.loads import SMALL_PERIOD, Offsets, mixed, rounds, small
 from tests.perf.repeat import write
-from tests.traffic import messages
 from tests.traffic.exchange import Exchange
 
 INCIDENTS = ROOT / "captures" / "incidents"
@@ -237,19 +236,9 @@ class _Behind(Offsets):
     def end(self, client: int, topic: str) -> int:
         return 1000
 
-    def produce(
-        self,
-        version: int,
-        correlation_id: int,
-        batches: bytes,
-        *,
-        topic: str,
-        partition: int = 0,
-        client_id: str,
-        error: int = 0,
-    ) -> Exchange:
+    def produce(self, *given: Any, **options: Any) -> Exchange:
         """Where they read, but long before: until their first Fetch the lag seems small."""
-        return messages.produce(version, correlation_id, {topic: {0: batches}}, client_id=client_id)
+        return Offsets().produce(*given, **{**options, "partition": 0})
 
 
 def test_lags_that_dip_at_first_open_no_database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

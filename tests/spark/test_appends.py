@@ -203,18 +203,59 @@ def test_an_intent_that_cannot_be_carried_out_says_what_to_do(tmp_path: Path) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
-def test_files_of_a_run_that_died_before_any_table_changed_go(form: str, tmp_path: Path) -> None:
+def test_a_run_that_is_given_up_takes_no_file_from_a_table(form: str, tmp_path: Path) -> None:
+    """Without its intent, the tables that it had changed keep what their logs show."""
     output = tmp_path / "lake"
     append(ONE, output, form)
-    die(OTHER, output, form, 0)
+    die(OTHER, output, form, 2)
     (output / INTENT).unlink()
-    dead = {path for path in output.rglob("*.parquet") if path.name.startswith(_dead_run(output))}
-    assert dead
-    append(OTHER, output, form)
-    assert not any(path.exists() for path in dead)
-    assert rows_by_library(output, form) == rows_by_kwsniff(output) == rows_of(ONE, OTHER)
+    half = rows_by_library(output, form)
+    append(ONE, output, form, again=True)
+    more = rows_of(ONE)
+    assert rows_by_library(output, form) == {table: half[table] + more[table] for table in SHOWN}
 
 
-def _dead_run(output: Path) -> str:
-    (run,) = (path.name for path in (output / "_kwsniff.runs").iterdir())
-    return run
+@pytest.mark.slow
+def test_a_run_that_replaces_rows_does_so_after_one_that_was_cut_off(tmp_path: Path) -> None:
+    output = tmp_path / "lake"
+    spark: Any = object()
+    append(ONE, output, "delta")
+    die(OTHER, output, "delta", 2)
+    run_pipeline(OTHER, output, spark=spark, tables=(*SHOWN, "captures"), form="delta")
+    assert rows_by_library(output, "delta") == rows_by_kwsniff(output) == rows_of(OTHER)
+
+
+@pytest.mark.slow
+def test_a_repeated_run_for_other_tables_reads_its_captures(tmp_path: Path) -> None:
+    output = tmp_path / "lake"
+    spark: Any = object()
+    die(OTHER, output, "delta", 2)
+    options: dict[str, Any] = {"form": "delta", "mode": "append", "again": True}
+    result = run_pipeline(OTHER, output, spark=spark, tables=("api_calls",), **options)
+    assert result.finished is None
+    assert rows_by_library(output, "delta")["api_calls"] == 2 * rows_of(OTHER)["api_calls"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+def test_a_folder_that_is_named_from_here_shows_tables_as_they_were(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "lake"
+    append(ONE, output, form)
+    die(OTHER, output, form, 2)
+    monkeypatch.chdir(tmp_path)
+    assert rows_by_kwsniff(Path("lake")) == rows_of(ONE)
+
+
+def test_what_a_run_replaced_is_known_to_later_ones(tmp_path: Path) -> None:
+    """A run that replaces a folder of this machine names its files without its id."""
+    output = tmp_path / "lake"
+    spark: Any = object()
+    run_pipeline(ONE, output, spark=spark, tables=(*SHOWN, "captures"))
+    for _ in range(2):
+        with pytest.raises(UsageError, match="--again"):
+            append(ONE, output, "parquet")
+        append(OTHER, output, "parquet", again=True)
+    run_pipeline(OTHER, output, spark=spark, tables=(*SHOWN, "captures"), form="parquet")
+    append(ONE, output, "parquet")
