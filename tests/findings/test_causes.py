@@ -22,7 +22,7 @@ SAID = {
     "api": "Fetch",
     "version": 1,
     "meaning": "why",
-    "mend": "do so",
+    "todo": "do so",
     "connections": 3,
     "calls_each": 1.0,
     "clients": "shop",
