@@ -38,15 +38,14 @@ if TYPE_CHECKING:
 _TIMELINE_ROWS: Final = 4096
 _FEW_BYTES: Final = 4_000_000
 _WRITERS: Final = 4
-"""Threads that write tables, where there are several analyzers. With one, a thread for writing alone cost
-15 % more processor time on two cores, and was no faster."""
+"""Threads that write tables, where there are several analyzers."""
 
 
 class Rows:
     """Where rows go: counted, then to the writer or into memory, in a thread of their own.
 
-    One step of work waits at most: rows never pile up when writing is slower than reading. A failure there is
-    raised by the next call here.
+    Another thread writes the rows of one step while the next step is taken. One step of work waits at most:
+    rows never pile up when writing is slower than reading. A failure there is raised by a later call here.
     """
 
     def __init__(  # noqa: PLR0917
@@ -76,10 +75,13 @@ class Rows:
         self._path = RowPath(catalog, chosen)
         self._writer = writer
         self._memory = memory
-        self._timelines = Timelines(catalog, memory)
+        self._timelines = Timelines(catalog, memory, chosen)
         self._worker = Worker("kwsniff-tables")
+        self._writing = Worker("kwsniff-writing")
+        self._unwritten: list[tuple[str, pa.RecordBatch]] | None = None
+        """Rows of the step that is being taken; None between two, when rows are written at once."""
         self._pool = _start_pool() if beside else None
-        self._writing: dict[str, Future[None]] = {}
+        self._being_written: dict[str, Future[None]] = {}
         self._few: dict[str, list[pa.RecordBatch]] = {}
 
     def __enter__(self) -> "Rows":
@@ -87,6 +89,7 @@ class Rows:
 
     def __exit__(self, *_: object) -> None:
         self._worker.close()
+        self._writing.close()
         if self._pool:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
@@ -111,16 +114,17 @@ class Rows:
         self._worker.submit(self._take_in_turn, parts, names, last)
 
     def flush(self) -> None:
-        """Waits until everything taken is where it belongs."""
+        """Waits until everything taken is counted, and all but the last step written."""
         self._worker.wait()
 
     def finish(self) -> None:
-        """Everything was taken: what is computed over all rows becomes rows, too."""
+        """Everything was taken: what is computed over all rows becomes rows, too, and all are written."""
         self.flush()
+        self._writing.wait()
         self._timelines.finish()
         self._keep_timelines(at_least=0)
-        for writing in self._writing.values():
-            writing.result()
+        for written in self._being_written.values():
+            written.result()
         if self._pool:
             self._pool.shutdown()
             self._pool = None
@@ -146,12 +150,14 @@ class Rows:
 
     def _write(self, writer: TableWriter, table: str, batch: pa.RecordBatch) -> None:
         """One batch of each table is written at a time."""
-        if not self._pool:
+        if self._unwritten is not None:
+            self._unwritten.append((table, batch))
+        elif not self._pool:
             writer.write(table, batch)
-            return
-        if table in self._writing:
-            self._writing[table].result()
-        self._writing[table] = self._pool.submit(writer.write, table, batch)
+        else:
+            if table in self._being_written:
+                self._being_written[table].result()
+            self._being_written[table] = self._pool.submit(writer.write, table, batch)
 
     def _take_in_turn(self, parts: "Sequence[Taken]", names: Names, last: bool) -> None:
         if not self._pool:
@@ -194,7 +200,12 @@ class Rows:
         return True
 
     def _take_in(self, columns: Columns) -> None:
+        self._unwritten = []
         self._take_batches(self._path.build_all(columns))
+        unwritten, self._unwritten = self._unwritten, None
+        if self._writer:
+            self._writing.wait()
+            self._writing.submit(_write_all, self._writer, unwritten)
 
     def _take_batches(self, batches: dict[str, pa.RecordBatch]) -> None:
         noted = self._path.extract(batches)
@@ -222,6 +233,11 @@ class Rows:
         if calls is batch:
             rows = public_rows(table, rows)
         self.write_rows(table, self._twins.mark(rows) if self._twins and table == "connections" else rows)
+
+
+def _write_all(writer: TableWriter, rows: list[tuple[str, pa.RecordBatch]]) -> None:
+    while rows:  # and lets each batch go
+        writer.write(*rows.pop(0))
 
 
 def _start_pool() -> "ThreadPoolExecutor":

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.tables.arrays import Numbers, in_groups, numbers, valid_rows, whole_numbers, words_of
-from kwsniff.tables.compute import dictionary_encode
+from kwsniff.core.columns import keyed_rows
+from kwsniff.tables.arrays import Numbers, column_of, in_groups, numbers, valid_rows, whole_numbers, words_of
+from kwsniff.tables.compute import dictionary_encode, take_rows
 
 _FEW = 1 << 16  # up to this many combinations a table is faster than a hash
 _CLOSE = 128  # numbers in such a span are their own codes
@@ -76,6 +77,37 @@ class Groups:
         told = values[np.lexsort((values, self._group))].tolist()
         ends = np.cumsum(np.bincount(self._group, minlength=len(self._first))).tolist()
         return (told[begin:end] for begin, end in pairwise([0, *ends]))
+
+
+class Counted(NamedTuple):
+    """The distinct rows of a batch, as they come first."""
+
+    rows: pa.RecordBatch
+    counts: Numbers
+    """Rows that each one stands for."""
+    least: Numbers
+    """The least time of these; NEVER without one."""
+    most: Numbers
+    """The greatest; the negative of NEVER without one."""
+
+
+NEVER: Final = np.iinfo(np.int64).max
+
+
+def count_rows(batch: pa.RecordBatch, columns: Sequence[str], times: str) -> Counted:
+    """Counts the distinct rows of some columns, numbers up to 64 bits or texts as dictionaries. A number of
+    64 bits that is the least but one counts as null."""
+    stored = [_stored(batch[name]) for name in columns]
+    there = tuple(column_of(each) for each in stored if each.null_count < len(each))
+    firsts, counts, least, most = np.empty((4, batch.num_rows), np.int64)
+    found = keyed_rows.count_rows(there, column_of(batch[times]), firsts, counts, least, most)
+    return Counted(
+        take_rows(batch.select([*columns]), firsts[:found]), counts[:found], least[:found], most[:found]
+    )
+
+
+def _stored(column: pa.Array) -> pa.Array:
+    return column.indices if pa.types.is_dictionary(column.type) else column
 
 
 def _code(column: pa.Array) -> tuple[pa.Array, Numbers]:

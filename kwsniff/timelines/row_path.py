@@ -18,7 +18,15 @@ from kwsniff.tables.build import Builder, ColumnData
 from kwsniff.tables.merged_rows import concat_coded
 from kwsniff.tables.schema import DETAILS, TABLES, coded_schema
 from kwsniff.tables.write import ROW_GROUP_ROWS
-from kwsniff.timelines.timelines import BATCHES_OF, FOLLOWED, HELD, OFFSETS_OF, Noted, extract_events
+from kwsniff.timelines.timelines import (
+    BATCHES_OF,
+    FOLLOWED,
+    HELD,
+    OFFSETS_OF,
+    Noted,
+    extract_events,
+    needs_deliveries,
+)
 from kwsniff.timelines.waits.pending_rows import hold_back
 
 TOGETHER: Final = {"api_calls", HELD, OFFSETS_OF, BATCHES_OF, DETAILS}
@@ -50,6 +58,7 @@ class RowPath:
     def __init__(self, catalog: Catalog, tables: Container[str]) -> None:
         """`tables`: those that the caller keeps."""
         self._catalog = catalog
+        self._tables = tables
         self._builder = Builder(catalog, ENUMS)
         self._holds = HELD in tables
         self.follows = any(table in tables for table in FOLLOWED)
@@ -69,7 +78,7 @@ class RowPath:
         """Removes from `batches`, taken together, the details and the latencies that wait for proof. Returns
         the calls to follow; None without calls, or if the caller keeps no table in FOLLOWED."""
         calls, details, timed = batches.get("api_calls"), batches.pop(DETAILS, None), None
-        records = self._gather(batches.get(BATCHES_OF)) if self.follows else None
+        records = self._gather(batches.get(BATCHES_OF)) if needs_deliveries(self._tables) else None
         if HELD in batches and self._holds:
             batches[HELD], timed = hold_back(batches[HELD], calls, self._catalog)
         if calls is None or not self.follows:
@@ -77,7 +86,9 @@ class RowPath:
         partitions = batches.get(OFFSETS_OF)
         if partitions is not None and partitions.num_rows:
             self._early = None
-        return extract_events(calls, details, partitions, self._catalog, timed, batches=records)
+        return extract_events(
+            calls, details, partitions, self._catalog, timed, batches=records, tables=self._tables
+        )
 
     def state(self) -> bytes:
         """The record batches whose calls come later, for `resume`."""

@@ -93,15 +93,20 @@ def extract_events(
     timed: pa.RecordBatch | None = None,
     *,
     batches: pa.RecordBatch | None = None,
+    tables: Container[str] = TIMELINES,
 ) -> Noted:
     """Prepares a batch of api_calls: the bytes from the core, the partitions of these calls, their held rows
-    of latencies, and their record batches."""
+    of latencies, and their record batches. `tables`: those that are made of them."""
     offsets = (
         extract_offsets(calls, partitions, catalog)
         if partitions is not None and partitions.num_rows
         else None
     )
-    sightings = None if offsets is None else extract_sightings(calls, partitions, batches, catalog)
+    sightings = (
+        extract_sightings(calls, partitions, batches, catalog)
+        if offsets is not None and needs_deliveries(tables)
+        else None
+    )
     noted = with_details(calls, details, relevant(calls, catalog), COLUMNS)
     return Noted(noted, offsets, timed, sightings)
 
@@ -116,11 +121,16 @@ def without_twins(notes: Noted, twins: Twins) -> Noted:
     return Noted(twins.without(notes.calls), offsets, notes.timed, sightings)
 
 
+def needs_deliveries(tables: Container[str]) -> bool:
+    """Whether record batches are followed for one of these tables: commits have their lag in time."""
+    return "commits" in tables or "deliveries" in tables
+
+
 def sources_of(tables: Container[str]) -> set[str]:
     """Tables of the core that are the input of those in FOLLOWED among `tables`."""
     wanted = [table for table in FOLLOWED if table in tables]
     offsets = (OFFSETS_OF,) if {"commits", "deliveries", HELD} & {*wanted} else ()
-    batches = (BATCHES_OF,) if {"commits", "deliveries"} & {*wanted} else ()
+    batches = (BATCHES_OF,) if needs_deliveries(wanted) else ()
     of_clients = clients.SOURCES if "clients" in wanted else ()
     of_servers = servers.SOURCES if "servers" in wanted else ()
     of_calls = ("api_calls", DETAILS) if wanted else ()
@@ -130,12 +140,16 @@ def sources_of(tables: Container[str]) -> set[str]:
 class Timelines:
     """Takes batches of noted calls and returns batches of the tables in FOLLOWED. Memory is bounded."""
 
-    def __init__(self, catalog: Catalog, memory: int | None = None) -> None:
-        """`memory`: limit of the whole analysis, if not the default."""
+    def __init__(
+        self, catalog: Catalog, memory: int | None = None, tables: Container[str] = TIMELINES
+    ) -> None:
+        """`memory`: limit of the whole analysis, if not the default. `tables`: those that are wanted; of
+        others, those that cost much stay empty."""
         error_names = {code: error.name for code, error in catalog.errors.items()}
         self._budget = budget = MemoryBudget() if memory is None else MemoryBudget(memory)
         names = TopicNames(budget)
         self._catalog = catalog
+        self._tables = tables
         self._names = names
         self.rebalances = Rebalances(catalog, budget)
         self.members = Members(names, catalog, budget)
@@ -151,9 +165,9 @@ class Timelines:
 
     def add_rows(self, table: str, batch: pa.RecordBatch) -> None:
         """Takes rows from the core, in addition to the noted calls, but those of duplicate connections."""
-        if table in clients.SOURCES:
+        if table in clients.SOURCES and "clients" in self._tables:
             self.clients.add(table, batch)
-        if table in servers.SOURCES:
+        if table in servers.SOURCES and "servers" in self._tables:
             self.servers.add(table, batch)
 
     def add(self, noted: Noted) -> None:
@@ -161,7 +175,7 @@ class Timelines:
         calls, offsets, timed, sightings = noted
         news = self.add_calls(calls)
         told = NO_OFFSETS if offsets is None else offsets
-        if news or told.num_rows:
+        if "commits" in self._tables and (news or told.num_rows):
             self.commits.add(told, news)
         self.deliveries.add(sightings, news)
         self.waits.add(calls, told, timed, news)
@@ -172,7 +186,8 @@ class Timelines:
     def add_calls(self, batch: pa.RecordBatch) -> list[News]:
         """Takes only calls, if other trackers take their partitions; returns the newly named topics."""
         if batch.num_rows:
-            self.clients.add_joins(batch)
+            if "clients" in self._tables:
+                self.clients.add_joins(batch)
             batch = without_repeats(batch, self._catalog)
             self.cluster.add(batch)
             self.rebalances.add(batch)

@@ -1,9 +1,11 @@
 """Rows numbered by what they say, and the first offset beyond another, beside plain Python."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from kwsniff.core.columns.keyed_rows import find_beyond, number_rows
+from kwsniff.core.columns.keyed_rows import count_rows, find_beyond, number_rows
+from tests.core.whole_columns import NEVER, column
 
 SEEDS = range(20)
 
@@ -37,6 +39,55 @@ def test_numbers_are_those_of_a_dict(seed: int) -> None:
     assert number_rows(columns, ranks, firsts) == len(known)
     assert ranks.tolist() == expected
     assert firsts[: len(known)].tolist() == [expected.index(number) for number in range(len(known))]
+
+
+def _counted(columns: list[list[int | None]], times: list[int | None]) -> list[tuple[int, ...]]:
+    rows = len(times)
+    firsts, counts, least, most = np.zeros((4, rows), np.int64)
+    beside = tuple(column(each, pa.int32() if place else pa.int64()) for place, each in enumerate(columns))
+    found = count_rows(beside, column(times), firsts, counts, least, most)
+    return list(zip(*(each[:found].tolist() for each in (firsts, counts, least, most)), strict=True))
+
+
+def test_equal_rows_are_counted_with_their_first_and_last_time() -> None:
+    columns: list[list[int | None]] = [[7, 7, None, 7, None], [1, 1, 1, 2, 1]]
+    assert _counted(columns, [50, 40, None, 9, None]) == [
+        (0, 2, 40, 50),
+        (2, 2, NEVER, -NEVER),
+        (3, 1, 9, 9),
+    ]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_counts_are_those_of_a_dict(seed: int) -> None:
+    chosen = np.random.default_rng(seed)
+    rows, width = int(chosen.integers(1, 3000)), int(chosen.integers(1, 20))
+    columns: list[list[int | None]] = [
+        [None if each == 2 else each for each in chosen.integers(0, 3, rows).tolist()]
+        if place < 3
+        else [int(chosen.integers(9))] * rows
+        for place in range(width)
+    ]
+    times = chosen.integers(-99, 99, rows).tolist()
+    expected: dict[tuple[int | None, ...], list[int]] = {}
+    for row, values in enumerate(zip(*columns, strict=True)):
+        expected.setdefault(values, []).append(row)
+    assert _counted(columns, times) == [
+        (same[0], len(same), min(times[row] for row in same), max(times[row] for row in same))
+        for same in expected.values()
+    ]
+
+
+def test_columns_of_other_sizes_are_not_counted() -> None:
+    three, four = (np.zeros((4, rows), np.int64) for rows in (3, 4))
+    one, other = column([1, 2, 3]), column([1, 2, 3, 4])
+    cases = [((one, other), one, three), ((one,), other, three), ((one,), one, four)]
+    for columns, times, into in cases:
+        with pytest.raises(ValueError, match="columns"):
+            count_rows(columns, times, *into)
+    for unfit in ((), (one,) * 25):
+        with pytest.raises(ValueError, match="columns"):
+            count_rows(unfit, one, *three)
 
 
 def test_the_first_greater_offset_of_the_slot_is_found() -> None:

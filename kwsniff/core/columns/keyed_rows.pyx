@@ -5,21 +5,27 @@ Rules
   1. Arrays belong to the caller. Their sizes, and numbers that are places in others, are looked at before
      they are used.
   2. Numbers are a capture's own: the hash has a seed that no capture can know (hash.pxd).
+  3. Rows of columns are compared as 64-bit numbers. Null is NULL_VALUE there, which no 32-bit number is.
 
        rows    | (7, 1)  (9, 1)  (7, 1)  (7, 2) ...       numbers | 0  1  0  2 ...       firsts | 0  1  3 ...
 """
 
 from os import urandom
 
-from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp, memcpy
 
 from kwsniff.core.bytes.hash cimport mix
+from kwsniff.core.columns.numbers cimport CHUNK, View, spread, take_views
 
 ctypedef const int64_t* Values
 
 cdef enum:
     MOST_COLUMNS = 4
+    MOST_COUNTED = 24
+
+cdef int64_t NULL_VALUE = INT64_MIN + 1
 
 cdef uint64_t SEED = int.from_bytes(urandom(8), "little")
 
@@ -37,7 +43,7 @@ def number_rows(tuple columns, int64_t[::1] numbers, int64_t[::1] firsts):
     first, and into `firsts` the row where each one does; gives how many there are."""
     cdef const int64_t[::1] column
     cdef Values[MOST_COLUMNS] values
-    cdef Py_ssize_t at, row, num = len(columns), rows = numbers.shape[0], found = 0, size = 16, place
+    cdef Py_ssize_t at, row, num = len(columns), rows = numbers.shape[0], found = 0, size, place
     cdef uint64_t hash
     cdef int32_t* table
     if not 0 < num <= MOST_COLUMNS or firsts.shape[0] != rows or rows > INT32_MAX // 2:
@@ -47,8 +53,7 @@ def number_rows(tuple columns, int64_t[::1] numbers, int64_t[::1] firsts):
         if column.shape[0] != rows:
             raise ValueError("columns of different sizes")
         values[at] = &column[0] if rows else NULL
-    while size < 2 * rows:
-        size *= 2
+    size = table_size(rows)
     table = <int32_t*>calloc(size, sizeof(int32_t))  # the number of a combination and one; 0: free
     if table is NULL:
         raise MemoryError("no memory for the numbers of rows")
@@ -66,6 +71,73 @@ def number_rows(tuple columns, int64_t[::1] numbers, int64_t[::1] firsts):
                 table[place] = <int32_t>found
             numbers[row] = table[place] - 1
     free(table)
+    return found
+
+
+cdef Py_ssize_t table_size(Py_ssize_t rows) noexcept nogil:
+    """Places of a hash table for so many keys, of which half at least stay free."""
+    cdef Py_ssize_t size = 16
+    while size < 2 * rows:
+        size *= 2
+    return size
+
+
+def count_rows(
+    tuple columns, times, int64_t[::1] firsts, int64_t[::1] counts, int64_t[::1] least, int64_t[::1] most,
+):
+    """Counts the rows of each distinct combination of values, in the order in which they come first, and gives how
+    many there are. `firsts`: the row where each one does; `least` and `most`: of its `times`, of which those of no
+    time are INT64_MAX and its negative."""
+    cdef View[MOST_COUNTED] views
+    cdef View[1] of_times
+    cdef int64_t[MOST_COUNTED][CHUNK] there
+    cdef int64_t[CHUNK] time
+    cdef int64_t[MOST_COUNTED] values
+    cdef Py_ssize_t num = len(columns), rows = firsts.shape[0], begin = 0, size, row, at, found = 0, place, slots
+    cdef uint64_t hash
+    cdef int32_t* table
+    cdef int64_t* known
+    if not 0 < num <= MOST_COUNTED or take_views(columns, views, num) != rows or rows > INT32_MAX // 2:
+        raise ValueError("columns of different sizes")
+    if take_views((times,), of_times, 1) != rows or counts.shape[0] != rows:
+        raise ValueError("columns of different sizes")
+    if least.shape[0] != rows or most.shape[0] != rows:
+        raise ValueError("columns of different sizes")
+    slots = table_size(rows)
+    table = <int32_t*>calloc(slots, sizeof(int32_t))  # the number of a combination and one; 0: free
+    known = <int64_t*>calloc(max(rows, 1) * num, sizeof(int64_t))  # touched where there are combinations
+    if table is NULL or known is NULL:
+        free(table)
+        free(known)
+        raise MemoryError("no memory for the counts of rows")
+    with nogil:
+        while begin < rows:
+            size = min(CHUNK, rows - begin)
+            for at in range(num):
+                spread(&views[at], begin, size, NULL_VALUE, there[at])
+            spread(&of_times[0], begin, size, NULL_VALUE, time)
+            for row in range(size):
+                hash = SEED
+                for at in range(num):
+                    values[at] = there[at][row]
+                    hash = mix(hash, <uint64_t>values[at])
+                place = <Py_ssize_t>(hash & <uint64_t>(slots - 1))
+                while table[place] and memcmp(
+                        &known[(table[place] - 1) * num], values, num * sizeof(int64_t)):
+                    place = (place + 1) & (slots - 1)
+                if not table[place]:
+                    memcpy(&known[found * num], values, num * sizeof(int64_t))
+                    firsts[found], counts[found] = begin + row, 0
+                    least[found], most[found] = INT64_MAX, -INT64_MAX
+                    found += 1
+                    table[place] = <int32_t>found
+                at = table[place] - 1
+                counts[at] += 1
+                if time[row] != NULL_VALUE:
+                    least[at], most[at] = min(least[at], time[row]), max(most[at], time[row])
+            begin += size
+    free(table)
+    free(known)
     return found
 
 

@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.traits import PRODUCED
-from kwsniff.tables.arrays import Bits, among, valid_rows, whole_numbers
+from kwsniff.tables.arrays import among, valid_rows, whole_numbers
 from kwsniff.tables.compute import filter_rows
-from kwsniff.tables.grouping import Groups
+from kwsniff.tables.grouping import Counted, Groups, count_rows
 from kwsniff.tables.rows import pick
 from kwsniff.timelines.clients.client_rows import Values, row_of
 from kwsniff.timelines.clients.intervals import MOST_TIMES, intervals_of, merge_times
@@ -33,7 +33,6 @@ MOST_PRODUCERS: Final = 2_000
 """Maximum connections whose batches count: the first ones."""
 _MOST_TIMED: Final = 16
 """Maximum connections of a client whose times count: the first ones."""
-_NEVER: Final = np.iinfo(np.int64).max
 _MOST_CLOCKS: Final = 100_000
 _BYTES_OF_TIMES: Final = 48 * MOST_TIMES
 MOST_VALUES: Final = 32
@@ -41,6 +40,7 @@ MOST_VALUES: Final = 32
 SOURCES: Final = ("api_calls", "connections", "record_batches")
 """Tables of the core that clients are made of."""
 _KEY: Final = ("client_id", "client_address")
+_COUNTED: Final = (*_KEY, "connection_id", "api_key", *dict.fromkeys(each.column for each in SETTINGS))
 _CLOCK: Final = (*_KEY, "connection_id", "capture_point", "max_in_flight")
 _MISSING: Final = ("client_missing_bytes", "broker_missing_bytes")
 READ: Final[Mapping[str, tuple[str, ...]]] = {
@@ -171,48 +171,46 @@ class Clients:
         known[value] = known.get(value, 0) + number
 
     def _add_calls(self, batch: pa.RecordBatch) -> None:
-        keys = whole_numbers(batch["api_key"], null=-1)
-        asked = (keys >= 0) & valid_rows(batch["request_bytes"])
-        if not asked.any():
+        asked = (whole_numbers(batch["api_key"], null=-1) >= 0) & valid_rows(batch["request_bytes"])
+        if not asked.all():
+            batch = filter_rows(batch, asked)
+        if not batch.num_rows:
             return
-        groups = Groups(batch, _KEY)
+        # Of one client most requests say the same: what follows takes a look at each kind once.
+        told = count_rows(batch, _COUNTED, "request_time")
+        rows, keys = told.rows, whole_numbers(told.rows["api_key"], null=-1)
+        groups = Groups(rows, _KEY)
         clients = [self._client(key) for key in groups.labels()]
-        timed = asked & valid_rows(batch["request_time"])
-        for group, number in enumerate(groups.counts(asked).tolist()):
+        every = np.ones(rows.num_rows, np.bool_)
+        self._add_spans(groups, told, clients)
+        for group, key, number in count_values(groups.numbers, rows["api_key"], every, told.counts):
             if client := clients[group]:
                 client.calls += number
-        for group, key, number in count_values(groups.numbers, batch["api_key"], asked):
-            if (client := clients[group]) and key in self._catalog.apis:
-                client.keys[key] = client.keys.get(key, 0) + number
-        of_keys = {chosen: asked & among(keys, chosen) for _, chosen in self._settings if chosen}
+                if key in self._catalog.apis:
+                    client.keys[key] = client.keys.get(key, 0) + number
+        of_keys = {chosen: among(keys, chosen) for _, chosen in self._settings if chosen}
         for setting, chosen in self._settings:
-            rows = of_keys[chosen] if chosen else asked
+            those = of_keys[chosen] if chosen else every
             if setting.beside:
-                rows = rows & valid_rows(batch[setting.beside])
-            for group, value, number in count_values(groups.numbers, batch[setting.column], rows):
+                those = those & valid_rows(rows[setting.beside])
+            for group, value, number in count_values(
+                groups.numbers, rows[setting.column], those, told.counts
+            ):
                 if client := clients[group]:
-                    known = client.values.get(setting.setting, ())
-                    if value in known:
-                        client.values[setting.setting][value] += number
-                    else:
-                        self._note(client, setting.setting, value, number)
-        self._add_span(groups, batch, clients, timed)
-        self._add_times(batch, keys, timed)
-        self._add_producers(batch, asked & among(keys, self._produce))
+                    self._note(client, setting.setting, value, number)
+        self._add_times(batch)
+        self._add_producers(rows, among(keys, self._produce))
 
-    def _add_span(
-        self, groups: Groups, batch: pa.RecordBatch, clients: Sequence[Client | None], timed: Bits
-    ) -> None:
-        times, numbers = whole_numbers(batch["request_time"], null=0)[timed], groups.numbers[timed]
-        firsts, lasts = np.full(len(clients), _NEVER), np.full(len(clients), -_NEVER)
-        np.minimum.at(firsts, numbers, times)
-        np.maximum.at(lasts, numbers, times)
-        for client, first, last in zip(clients, firsts.tolist(), lasts.tolist(), strict=True):
-            if client and first <= last:
+    def _add_spans(self, groups: Groups, told: Counted, clients: Sequence[Client | None]) -> None:
+        for group, first, last in zip(
+            groups.numbers.tolist(), told.least.tolist(), told.most.tolist(), strict=True
+        ):
+            if (client := clients[group]) and first <= last:
                 client.first = first if client.first is None else min(client.first, first)
                 client.last = last if client.last is None else max(client.last, last)
 
-    def _add_times(self, batch: pa.RecordBatch, keys: Any, timed: Any) -> None:
+    def _add_times(self, batch: pa.RecordBatch) -> None:
+        keys, timed = whole_numbers(batch["api_key"], null=-1), valid_rows(batch["request_time"])
         for name, chosen in self._periodic.items():
             rows = timed & among(keys, chosen)
             if name == METADATA:  # after an error it asks again soon

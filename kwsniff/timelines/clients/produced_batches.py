@@ -8,8 +8,7 @@ import pyarrow as pa
 
 from kwsniff.tables.arrays import Numbers, valid_rows, whole_numbers
 from kwsniff.tables.compute import dictionary_encode
-from kwsniff.tables.grouping import Groups
-from kwsniff.timelines.clients.requests import count_values
+from kwsniff.tables.grouping import Groups, count_rows
 
 _MOST_DELAYS: Final = 128
 _NEVER, _ALWAYS = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -48,9 +47,13 @@ def add_batches(produced: dict[int, Produced], batch: pa.RecordBatch, most: int)
             break
         produced.setdefault(connection, Produced())
     found = [produced.get(connection) for (connection,) in groups.labels()]
-    every = np.ones(batch.num_rows, np.bool_)
-    for group, codec, number in count_values(groups.numbers, batch["codec"], every):
-        if each := found[group]:
+    told = count_rows(batch, ("connection_id", "codec"), "time")
+    for connection, codec, number in zip(
+        *(told.rows[name].to_pylist() for name in ("connection_id", "codec")),
+        told.counts.tolist(),
+        strict=True,
+    ):
+        if codec is not None and (each := produced.get(connection)):
             each.codecs[codec] = each.codecs.get(codec, 0) + number
     known = valid_rows(batch["producer_id"])
     for group, (named, number) in enumerate(

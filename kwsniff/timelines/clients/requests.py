@@ -9,10 +9,8 @@ import pyarrow as pa
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.model import Traits
 from kwsniff.layout.traits import ACQUIRED, BROKERS, COMMITTED, FETCHED, PRODUCED
-from kwsniff.tables.arrays import Bits, Numbers, numbers, valid_rows, whole_numbers, words_of
+from kwsniff.tables.arrays import Bits, Numbers, distinct, numbers, valid_rows, whole_numbers, words_of
 from kwsniff.tables.compute import dictionary_encode, filter_rows
-
-_FEW: Final = 1 << 16
 
 
 class Setting(NamedTuple):
@@ -73,15 +71,18 @@ def _encode(column: pa.Array, rows: Bits) -> tuple[list[Any], Numbers]:
         values = whole_numbers(column, null=0)[rows]
         least = int(values.min())
         if least == values.max():
-            return [least], values
+            return [least], np.zeros(len(values), np.int64)
         coded = dictionary_encode(numbers(pa.int64(), values.astype(np.int64, copy=False)))
     else:
         coded = dictionary_encode(filter_rows(column, rows))
     return words_of(coded.dictionary), whole_numbers(coded.indices, null=0)
 
 
-def count_values(groups: Numbers, column: pa.Array, rows: Bits) -> Iterator[tuple[int, Any, int]]:
-    """Group, value and number of rows, of the selected rows where the column is not null."""
+def count_values(
+    groups: Numbers, column: pa.Array, rows: Bits, counts: Numbers
+) -> Iterator[tuple[int, Any, int]]:
+    """Group, value and number of calls, of the selected rows where the column is not null; `counts`: calls
+    that each row is for."""
     stored = column.indices if pa.types.is_dictionary(column.type) else column
     if stored.null_count == len(stored):
         return
@@ -89,12 +90,9 @@ def count_values(groups: Numbers, column: pa.Array, rows: Bits) -> Iterator[tupl
     if not rows.any():
         return
     words, codes = _encode(column, rows)
-    pairs = groups[rows] if len(words) == 1 else groups[rows].astype(np.int64) * len(words) + codes
-    if pairs.max() < _FEW:
-        counts = np.bincount(pairs)
-        found = np.flatnonzero(counts)
-        counts = counts[found]
-    else:
-        found, counts = np.unique(pairs, return_counts=True)
+    pairs = groups[rows].astype(np.int64) * len(words) + codes
+    found = distinct(pairs)
+    summed = np.zeros(len(found), np.int64)
+    np.add.at(summed, np.searchsorted(found, pairs), counts[rows])
     told, values = np.divmod(found, len(words))
-    yield from zip(told.tolist(), map(words.__getitem__, values.tolist()), counts.tolist(), strict=True)
+    yield from zip(told.tolist(), map(words.__getitem__, values.tolist()), summed.tolist(), strict=True)
