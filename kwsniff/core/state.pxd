@@ -1,4 +1,7 @@
 # cython: language_level=3
+# Everything that an analysis needs to continue, as bytes: connections, unfinished frames, held segments,
+# waiting calls, names, limits, the open capture. state.pyx has the rules.
+
 from kwsniff.core.bytes.buffer cimport Buffer
 from kwsniff.core.kafka.dispatch cimport Context
 from kwsniff.core.bytes.span cimport Span

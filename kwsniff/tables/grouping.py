@@ -84,7 +84,7 @@ class Counted(NamedTuple):
 
     rows: pa.RecordBatch
     counts: Numbers
-    """Rows that each one stands for."""
+    """How many rows are equal to each."""
     least: Numbers
     """The least time of these; NEVER without one."""
     most: Numbers

@@ -79,8 +79,11 @@ def test_a_compiled_module_opens_with_its_directives_and_its_rules(path: Path) -
 
 
 @pytest.mark.parametrize("path", sorted(CORE.rglob("*.pxd")), ids=_name)
-def test_a_declaration_file_opens_with_its_directive(path: Path) -> None:
-    assert path.read_text("utf-8").startswith("# cython: language_level=3\n")
+def test_a_declaration_file_opens_with_its_directive_and_what_it_declares(path: Path) -> None:
+    first, *others = path.read_text("utf-8").splitlines()
+    assert first == "# cython: language_level=3"
+    said = next(line for line in others if not line.startswith("# cython: "))
+    assert re.match(r'# \w|"""\w', said), said
 
 
 @pytest.mark.parametrize("path", COMPILED, ids=_name)

@@ -1,4 +1,6 @@
 # cython: language_level=3
+# The statistics of a capture, as facts for Python. capture_stats.pyx has the rules.
+
 from libc.stdint cimport int64_t
 
 from kwsniff.core.capture.reader cimport Reader

@@ -1,4 +1,6 @@
 # cython: language_level=3
+# IP fragments to whole datagrams (RFC 791, RFC 8200 4.5). fragments.pyx has the rules.
+
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from kwsniff.core.bytes.span cimport Span

@@ -1,4 +1,6 @@
 # cython: language_level=3
+# Packets to TCP segments: link layers, tags, IP, tunnels, TCP. headers.pyx has the rules.
+
 from libc.stdint cimport int32_t, uint32_t
 
 from kwsniff.core.bytes.span cimport Span

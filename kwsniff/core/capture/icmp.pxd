@@ -1,4 +1,6 @@
 # cython: language_level=3
+# ICMP errors: what became of a TCP segment. icmp.pyx has the rules.
+
 from libc.stdint cimport uint32_t
 
 from kwsniff.core.capture.reader cimport Reader, Segment

@@ -1,4 +1,7 @@
 # cython: language_level=3
+# Headers of link types that are met now and then: PPP, Cisco HDLC, NFLOG, PPI, radiotap and IEEE 802.11.
+# link_layers.pyx has the rules.
+
 from libc.stdint cimport int32_t, uint32_t
 
 from kwsniff.core.bytes.span cimport Span

@@ -1,4 +1,6 @@
 # cython: language_level=3
+# Capture files to TCP segments: pcap and pcapng. packets.pyx has the rules.
+
 from libc.stdint cimport int64_t, uint32_t
 
 from kwsniff.core.capture.reader cimport *

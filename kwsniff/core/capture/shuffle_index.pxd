@@ -1,4 +1,7 @@
 # cython: language_level=3
+# The records that a bucket reads of a part of a capture, one behind the other, and how they are fed.
+# shuffle_index.pyx has the rules.
+
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from kwsniff.core.bytes.buffer cimport Buffer

@@ -1,4 +1,7 @@
 # cython: language_level=3
+# Windows of a capture: bytes that runs name by offset, read as they are fed. shuffle_windows.pyx has the
+# rules.
+
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from kwsniff.core.bytes.span cimport Span, drop, keep, make_span

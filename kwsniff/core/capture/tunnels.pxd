@@ -1,4 +1,7 @@
 # cython: language_level=3
+# Tunnel headers (VXLAN, Geneve, GRE, ERSPAN, GTP-U): the inner packet, its offset and its network.
+# tunnels.pyx has the rules.
+
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from kwsniff.core.bytes.span cimport Span

@@ -1,4 +1,7 @@
 # cython: language_level=3
+# A pool of column buffers: new memory costs more than all that is written into it. buffer_pool.pyx has the
+# rules.
+
 from libc.stdint cimport int64_t
 
 from kwsniff.core.bytes.buffer cimport Buffer

@@ -1,4 +1,7 @@
 # cython: language_level=3
+# Growing column buffers, in the memory layout of Arrow, that tables/ turns into Arrow arrays without a copy.
+# columns.pyx has the rules.
+
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from kwsniff.core.columns.buffer_pool cimport Spares

@@ -1,5 +1,7 @@
 # cython: language_level=3
 # cython: boundscheck=False, wraparound=False
+# Columns of whole numbers, read where Arrow keeps them, a few rows at a time. numbers.pyx has the rules.
+
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 
 cdef enum:

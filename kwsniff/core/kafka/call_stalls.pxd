@@ -1,4 +1,6 @@
 # cython: language_level=3
+# Stalls that wait until the call that they held up is known. call_stalls.pyx has the rules.
+
 from libc.stdint cimport int64_t
 
 from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection

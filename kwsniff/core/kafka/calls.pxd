@@ -1,4 +1,6 @@
 # cython: language_level=3
+# Requests that wait for their response, from the first byte to their row. calls.pyx has the rules.
+
 from kwsniff.core.declared cimport BIN_ANSWERED, BIN_NO_RESPONSE_EXPECTED, BIN_RESPONSE_NOT_CAPTURED, BIN_UNANSWERED
 from kwsniff.core.kafka.kafka_connection cimport CHOICE_ROW, Call, Context, KafkaConnection, count_bytes, lost_bin
 from kwsniff.core.wire.facts cimport Facts

@@ -1,4 +1,7 @@
 # cython: language_level=3
+# Plain streams inside TLS, on their way back into the connection whose records they were in.
+# decrypted_streams.pyx has the rules.
+
 from libc.stdint cimport int64_t
 
 from kwsniff.core.kafka.kafka_connection cimport Context, KafkaConnection

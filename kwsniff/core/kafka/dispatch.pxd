@@ -1,4 +1,7 @@
 # cython: language_level=3
+# Frames of both directions to calls: what streams and frames hand over, and to which room it goes.
+# dispatch.pyx has the rules.
+
 from libc.stdint cimport int64_t, uint64_t
 
 from kwsniff.core.kafka.kafka_connection cimport Context, KafkaConnection

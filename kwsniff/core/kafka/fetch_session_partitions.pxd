@@ -1,4 +1,6 @@
 # cython: language_level=3
+# The topics and partitions of a fetch session, found by hash. fetch_session_partitions.pyx has the rules.
+
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from kwsniff.core.kafka.kafka_connection cimport Session

@@ -1,4 +1,7 @@
 # cython: language_level=3
+# Fetch sessions: the partitions that an incremental fetch asks for (KIP-227). fetch_sessions.pyx has the
+# rules.
+
 from libc.stdint cimport int64_t
 
 from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection

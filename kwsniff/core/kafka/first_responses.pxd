@@ -1,4 +1,7 @@
 # cython: language_level=3
+# The first bytes of the side that answers, while they do not show yet what they are. first_responses.pyx has
+# the rules.
+
 from libc.stdint cimport int64_t, uint8_t
 
 from kwsniff.core.kafka.kafka_connection cimport Context, KafkaConnection

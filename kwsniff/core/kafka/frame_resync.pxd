@@ -1,4 +1,6 @@
 # cython: language_level=3
+# Resynchronization of a direction after a gap: whether a frame begins here. frame_resync.pyx has the rules.
+
 from libc.stdint cimport int64_t
 
 from kwsniff.core.kafka.frames cimport Link

@@ -1,4 +1,6 @@
 # cython: language_level=3
+# Ordered bytes and gaps of one direction to length-prefixed frames. frames.pyx has the rules.
+
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kwsniff.core.bytes.buffer cimport Buffer

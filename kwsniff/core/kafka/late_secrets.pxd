@@ -1,4 +1,7 @@
 # cython: language_level=3
+# TLS connections that ended while their records wait for secrets, which processes write a little later.
+# late_secrets.pyx has the rules.
+
 from libc.stdint cimport int64_t
 
 from kwsniff.core.capture.packets cimport NO_TIME

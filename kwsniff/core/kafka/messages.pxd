@@ -1,4 +1,6 @@
 # cython: language_level=3
+# The bytes of whole messages, kept for `show` and other readers. messages.pyx has the rules.
+
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kwsniff.core.bytes.buffer cimport Buffer

@@ -1,4 +1,7 @@
 # cython: language_level=3
+# How a connection begins: who asks, whether it is Kafka, where its first frame is. protocol_detection.pyx has
+# the rules.
+
 from libc.stdint cimport int64_t
 
 from kwsniff.core.kafka.kafka_connection cimport Context, KafkaConnection

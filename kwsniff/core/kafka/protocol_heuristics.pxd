@@ -1,4 +1,7 @@
 # cython: language_level=3
+# What the first bytes of a direction are: a Kafka request, TLS, something else. protocol_heuristics.pyx has
+# the rules.
+
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kwsniff.core.kafka.apis cimport Apis

@@ -1,4 +1,7 @@
 # cython: language_level=3
+# PROXY headers and other preambles of proxies and load balancers, skipped piece by piece. proxy_headers.pyx
+# has the rules.
+
 from libc.stdint cimport int64_t
 
 from kwsniff.core.kafka.kafka_connection cimport Context, KafkaConnection

@@ -1,4 +1,6 @@
 # cython: language_level=3
+# Matches responses to requests by correlation id and order. responses.pyx has the rules.
+
 from libc.stdint cimport int32_t
 
 from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection

@@ -1,4 +1,7 @@
 # cython: language_level=3
+# TCP events (retransmissions, closed windows, resets), and the call that each delayed. tcp_events.pyx has the
+# rules.
+
 from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.tcp.connection cimport Connection

@@ -1,4 +1,6 @@
 # cython: language_level=3
+# The bytes of message bodies, for layers above the core that decode a few of them. bodies.pyx has the rules.
+
 from libc.stdint cimport int64_t
 
 from kwsniff.core.kafka.apis cimport ApiRange

@@ -1,4 +1,7 @@
 # cython: language_level=3
+# The round trip of one call to its broker, from the acknowledgements of its own bytes and of those near it.
+# call_round_trips.pyx has the rules.
+
 from libc.stdint cimport int64_t
 
 from kwsniff.core.kafka.kafka_connection cimport Call, KafkaConnection

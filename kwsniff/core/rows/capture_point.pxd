@@ -1,4 +1,6 @@
 # cython: language_level=3
+# Where a capture was taken, and how far the broker is from there. capture_point.pyx has the rules.
+
 from libc.stdint cimport int64_t
 
 from kwsniff.core.tcp.round_trips cimport RoundTrips

@@ -1,4 +1,6 @@
 # cython: language_level=3
+# Requests in flight, for a live capture. in_flight.pyx has the rules.
+
 from libc.stdint cimport int64_t
 
 from kwsniff.core.kafka.kafka_connection cimport Context

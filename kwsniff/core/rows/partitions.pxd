@@ -1,4 +1,6 @@
 # cython: language_level=3
+# What a call moved or asked, partition by partition and batch by batch. partitions.pyx has the rules.
+
 from libc.stdint cimport int64_t
 
 from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection

@@ -1,4 +1,6 @@
 # cython: language_level=3
+# What is known of calls, errors and oddities, written as rows. rows.pyx has the rules.
+
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kwsniff.core.columns.columns cimport Table, put_int64, put_null

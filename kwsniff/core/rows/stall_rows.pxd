@@ -1,4 +1,6 @@
 # cython: language_level=3
+# Stalls of a call, written as rows. stall_rows.pyx has the rules.
+
 from libc.stdint cimport int64_t
 
 from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection

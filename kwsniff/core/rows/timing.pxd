@@ -1,4 +1,7 @@
 # cython: language_level=3
+# Latency of a call by part (network, queue wait, broker, ...): never negative, adding up to the total.
+# timing.pyx has the rules.
+
 from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection
 from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame

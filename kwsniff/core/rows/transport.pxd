@@ -1,4 +1,6 @@
 # cython: language_level=3
+# What is known of connections and of what happened to them, written as rows. transport.pyx has the rules.
+
 from libc.stdint cimport int64_t
 
 from kwsniff.core.kafka.kafka_connection cimport Context, KafkaConnection

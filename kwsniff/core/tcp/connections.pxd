@@ -1,4 +1,7 @@
 # cython: language_level=3
+# Which connection a segment belongs to: a hash table by addresses and ports, and an order by age.
+# connections.pyx has the rules.
+
 from libc.stdint cimport int64_t, uint8_t
 
 from kwsniff.core.capture.packets cimport Segment

@@ -1,4 +1,6 @@
 # cython: language_level=3
+# SYNs: at the beginning, repeated, and unexpected. handshakes.pyx has the rules.
+
 from kwsniff.core.capture.packets cimport TCP_ACK, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.tcp.arrivals cimport Arrival
 from kwsniff.core.tcp.connection cimport Connection

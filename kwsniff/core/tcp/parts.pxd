@@ -1,4 +1,6 @@
 # cython: language_level=3
+# Accessors to parts of a connection, for folders that do not know its structure. parts.pyx has the rules.
+
 from libc.stdint cimport int64_t, uint32_t
 
 from kwsniff.core.tcp.connection cimport Connection

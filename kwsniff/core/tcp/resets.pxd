@@ -1,4 +1,6 @@
 # cython: language_level=3
+# Which resets (RST) end a connection. resets.pyx has the rules.
+
 from libc.stdint cimport int64_t, uint32_t
 
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_RST, Segment

@@ -1,4 +1,7 @@
 # cython: language_level=3
+# Why a direction stalled: what its next segment, and what was acknowledged before it, tell. stall_causes.pyx
+# has the rules.
+
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from kwsniff.core.capture.packets cimport Segment

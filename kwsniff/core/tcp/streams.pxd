@@ -1,4 +1,6 @@
 # cython: language_level=3
+# TCP segments to ordered bytes and explicit gaps, per connection and direction. streams.pyx has the rules.
+
 from libc.stdint cimport int64_t, uint64_t
 
 from kwsniff.core.capture.packets cimport Segment

@@ -1,4 +1,6 @@
 # cython: language_level=3
+# Bytes of TLS connections to the plain streams inside them, record by record. decryption.pyx has the rules.
+
 from libc.stdint cimport int64_t
 
 from kwsniff.core.bytes.span cimport Span

@@ -1,4 +1,7 @@
 # cython: language_level=3
+# What a TLS handshake shows without keys: the broker's name, the version and the cipher suite agreed on.
+# hello.pyx has the rules.
+
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from kwsniff.core.bytes.buffer cimport Buffer

@@ -1,4 +1,7 @@
 # cython: language_level=3
+# Names of what hellos and alerts have as numbers: versions, cipher suites, alerts. hello_texts.pyx has the
+# rules.
+
 from libc.stdint cimport uint8_t, uint16_t
 
 from kwsniff.core.bytes.span cimport Span

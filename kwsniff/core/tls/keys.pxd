@@ -1,4 +1,7 @@
 # cython: language_level=3
+# Keys and what they open: the one place of the compiled rooms that calls a library of cryptography. keys.pyx
+# has the rules.
+
 from libc.stdint cimport int64_t, uint64_t
 
 from kwsniff.core.bytes.span cimport Span

@@ -1,4 +1,7 @@
 # cython: language_level=3
+# Which packet brought which byte of the plaintext, and how far the plain stream had come at a position of the
+# encrypted one. packet_map.pyx has the rules.
+
 from libc.stdint cimport int64_t, uint32_t
 
 from kwsniff.core.bytes.span cimport Span

@@ -1,4 +1,7 @@
 # cython: language_level=3
+# Keys for the next record, and the next record itself where some were lost: its beginning, and the number it
+# has. record_resync.pyx has the rules.
+
 from libc.stdint cimport int64_t, uint32_t
 
 from kwsniff.core.bytes.span cimport Span

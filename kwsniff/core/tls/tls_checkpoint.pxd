@@ -1,4 +1,7 @@
 # cython: language_level=3
+# What is known of TLS connections, in a saved state: how far they are, and never their secrets.
+# tls_checkpoint.pyx has the rules.
+
 from kwsniff.core.bytes.buffer cimport Buffer
 from kwsniff.core.bytes.checkpoint cimport Source
 from kwsniff.core.tls.hello cimport Hello

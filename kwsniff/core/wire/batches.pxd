@@ -1,4 +1,6 @@
 # cython: language_level=3
+# What the header of a batch says of its records; records.pyx has read it. batches.pyx has the rules.
+
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from kwsniff.core.bytes.known cimport Known

@@ -1,4 +1,6 @@
 # cython: language_level=3
+# One fold over a message's tape: the facts that rows of the tables are made of. facts.pyx has the rules.
+
 from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t
 
 from kwsniff.core.bytes.buffer cimport Buffer

@@ -1,4 +1,6 @@
 # cython: language_level=3
+# Topic ids to topic names, learned from every message that shows both (KIP-516). topic_ids.pyx has the rules.
+
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from kwsniff.core.bytes.buffer cimport Buffer

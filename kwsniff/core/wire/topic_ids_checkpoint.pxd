@@ -1,4 +1,6 @@
 # cython: language_level=3
+# Which topic ids have names, in a saved state. topic_ids_checkpoint.pyx has the rules.
+
 from kwsniff.core.bytes.buffer cimport Buffer
 from kwsniff.core.bytes.checkpoint cimport Source
 from kwsniff.core.wire.topic_ids cimport TopicIds
