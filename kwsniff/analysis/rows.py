@@ -79,7 +79,7 @@ class Rows:
         self._worker = Worker("kwsniff-tables")
         self._writing = Worker("kwsniff-writing")
         self._unwritten: list[tuple[str, pa.RecordBatch]] | None = None
-        """Rows of the step that is being taken; None between two, when rows are written at once."""
+        """Rows of the step that is being taken; None between two steps, when rows are written directly."""
         self._pool = _start_pool() if beside else None
         self._being_written: dict[str, Future[None]] = {}
         self._few: dict[str, list[pa.RecordBatch]] = {}

@@ -75,7 +75,7 @@ def number_rows(tuple columns, int64_t[::1] numbers, int64_t[::1] firsts):
 
 
 cdef Py_ssize_t table_size(Py_ssize_t rows) noexcept nogil:
-    """Places of a hash table for so many keys, of which half at least stay free."""
+    """Places of a hash table for this number of keys: half of them or more stay free."""
     cdef Py_ssize_t size = 16
     while size < 2 * rows:
         size *= 2
