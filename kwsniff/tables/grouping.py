@@ -97,7 +97,7 @@ NEVER: Final = np.iinfo(np.int64).max
 def count_rows(batch: pa.RecordBatch, columns: Sequence[str], times: str) -> Counted:
     """Counts the distinct rows of some columns, numbers up to 64 bits or texts as dictionaries. A number of
     64 bits that is the least but one counts as null."""
-    stored = [_stored(batch[name]) for name in columns]
+    stored = [_take_indices(batch[name]) for name in columns]
     there = tuple(column_of(each) for each in stored if each.null_count < len(each))
     firsts, counts, least, most = np.empty((4, batch.num_rows), np.int64)
     found = keyed_rows.count_rows(there, column_of(batch[times]), firsts, counts, least, most)
@@ -106,7 +106,7 @@ def count_rows(batch: pa.RecordBatch, columns: Sequence[str], times: str) -> Cou
     )
 
 
-def _stored(column: pa.Array) -> pa.Array:
+def _take_indices(column: pa.Array) -> pa.Array:
     return column.indices if pa.types.is_dictionary(column.type) else column
 
 

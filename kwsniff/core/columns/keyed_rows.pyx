@@ -82,6 +82,44 @@ cdef Py_ssize_t table_size(Py_ssize_t rows) noexcept nogil:
     return size
 
 
+cdef struct Combinations:
+    int32_t* table          # the number of a combination and one; 0: free
+    Py_ssize_t places
+    int64_t* values         # of all combinations, which are touched once they are there
+    Py_ssize_t columns
+    Py_ssize_t num
+
+
+cdef int make_combinations(Combinations* known, Py_ssize_t columns, Py_ssize_t rows) except -1:
+    known.places, known.columns, known.num = table_size(rows), columns, 0
+    known.table = <int32_t*>calloc(known.places, sizeof(int32_t))
+    known.values = <int64_t*>calloc(max(rows, 1) * columns, sizeof(int64_t))
+    if known.table is NULL or known.values is NULL:
+        free(known.table)
+        free(known.values)
+        raise MemoryError("no memory for the counts of rows")
+    return 0
+
+
+cdef inline Py_ssize_t find_combination(Combinations* known, int64_t[CHUNK]* there, Py_ssize_t row) noexcept nogil:
+    """The number of a row's combination of values; a new one is the last."""
+    cdef int64_t[MOST_COUNTED] values
+    cdef Py_ssize_t at, place
+    cdef uint64_t hash = SEED
+    for at in range(known.columns):
+        values[at] = there[at][row]
+        hash = mix(hash, <uint64_t>values[at])
+    place = <Py_ssize_t>(hash & <uint64_t>(known.places - 1))
+    while known.table[place] and memcmp(
+            &known.values[(known.table[place] - 1) * known.columns], values, known.columns * sizeof(int64_t)):
+        place = (place + 1) & (known.places - 1)
+    if not known.table[place]:
+        memcpy(&known.values[known.num * known.columns], values, known.columns * sizeof(int64_t))
+        known.num += 1
+        known.table[place] = <int32_t>known.num
+    return known.table[place] - 1
+
+
 def count_rows(
     tuple columns, times, int64_t[::1] firsts, int64_t[::1] counts, int64_t[::1] least, int64_t[::1] most,
 ):
@@ -92,24 +130,15 @@ def count_rows(
     cdef View[1] of_times
     cdef int64_t[MOST_COUNTED][CHUNK] there
     cdef int64_t[CHUNK] time
-    cdef int64_t[MOST_COUNTED] values
-    cdef Py_ssize_t num = len(columns), rows = firsts.shape[0], begin = 0, size, row, at, found = 0, place, slots
-    cdef uint64_t hash
-    cdef int32_t* table
-    cdef int64_t* known
+    cdef Py_ssize_t num = len(columns), rows = firsts.shape[0], begin = 0, size, row, at, before
+    cdef Combinations known
     if not 0 < num <= MOST_COUNTED or take_views(columns, views, num) != rows or rows > INT32_MAX // 2:
         raise ValueError("columns of different sizes")
     if take_views((times,), of_times, 1) != rows or counts.shape[0] != rows:
         raise ValueError("columns of different sizes")
     if least.shape[0] != rows or most.shape[0] != rows:
         raise ValueError("columns of different sizes")
-    slots = table_size(rows)
-    table = <int32_t*>calloc(slots, sizeof(int32_t))  # the number of a combination and one; 0: free
-    known = <int64_t*>calloc(max(rows, 1) * num, sizeof(int64_t))  # touched where there are combinations
-    if table is NULL or known is NULL:
-        free(table)
-        free(known)
-        raise MemoryError("no memory for the counts of rows")
+    make_combinations(&known, num, rows)
     with nogil:
         while begin < rows:
             size = min(CHUNK, rows - begin)
@@ -117,28 +146,18 @@ def count_rows(
                 spread(&views[at], begin, size, NULL_VALUE, there[at])
             spread(&of_times[0], begin, size, NULL_VALUE, time)
             for row in range(size):
-                hash = SEED
-                for at in range(num):
-                    values[at] = there[at][row]
-                    hash = mix(hash, <uint64_t>values[at])
-                place = <Py_ssize_t>(hash & <uint64_t>(slots - 1))
-                while table[place] and memcmp(
-                        &known[(table[place] - 1) * num], values, num * sizeof(int64_t)):
-                    place = (place + 1) & (slots - 1)
-                if not table[place]:
-                    memcpy(&known[found * num], values, num * sizeof(int64_t))
-                    firsts[found], counts[found] = begin + row, 0
-                    least[found], most[found] = INT64_MAX, -INT64_MAX
-                    found += 1
-                    table[place] = <int32_t>found
-                at = table[place] - 1
+                before = known.num
+                at = find_combination(&known, there, row)
+                if at == before:
+                    firsts[at], counts[at] = begin + row, 0
+                    least[at], most[at] = INT64_MAX, -INT64_MAX
                 counts[at] += 1
                 if time[row] != NULL_VALUE:
                     least[at], most[at] = min(least[at], time[row]), max(most[at], time[row])
             begin += size
-    free(table)
-    free(known)
-    return found
+    free(known.table)
+    free(known.values)
+    return known.num
 
 
 def find_beyond(

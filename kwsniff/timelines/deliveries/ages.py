@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.core.columns.delivery_steps import UNKNOWN
 from kwsniff.tables.arrays import Numbers, numbers, whole_numbers
-from kwsniff.timelines.deliveries.sightings import FETCHED, UNKNOWN
+from kwsniff.timelines.deliveries.sightings import FETCHED
 from kwsniff.timelines.deliveries.steps import number_rows, rank_values
 
 NONE = -1

@@ -10,10 +10,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.core.columns.delivery_steps import UNKNOWN
 from kwsniff.tables.arrays import Numbers, distinct, numbers, texts, valid_rows, whole_numbers, words_of
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.timelines.deliveries.ages import Ages
-from kwsniff.timelines.deliveries.sightings import COMMITTED, NUMBERS, UNKNOWN
+from kwsniff.timelines.deliveries.sightings import COMMITTED, NUMBERS
 from kwsniff.timelines.deliveries.steps import (
     NONE,
     Readings,

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.core.columns.delivery_steps import IN_SYNC, STABLE, UNKNOWN
 from kwsniff.core.columns.passes import find_partitions, find_rises
 from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.arrays import Bits, Numbers, numbers, set_bits, valid_rows, whole_numbers
@@ -35,11 +36,7 @@ from kwsniff.timelines.offsets import (
 APPENDED, FETCHED, REACHED, COMMITTED, SENT, ANSWERED = 0, 1, 2, 3, 4, 5
 _KINDS: Final = 6
 _OF_READERS: Final = (FETCHED, COMMITTED)
-IN_SYNC, STABLE = 1, 2
-"""Flags: the response came when all in-sync replicas had the batch; the reader takes only what is stable."""
 NONE: Final = -1
-UNKNOWN: Final = -(1 << 62)
-"""Instead of a time that nothing shows."""
 
 _TEXTS: Final = ("topic", "topic_id", "client_id", "client_address", "group_id")
 _OF_BATCHES: Final = ("record_count", "first_timestamp", "max_timestamp")

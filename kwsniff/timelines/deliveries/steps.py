@@ -1,10 +1,7 @@
 """The steps of batches, from sightings of many calls: rows of the table deliveries as numbers.
 
-    record ── before wire ── produced ── produce ── acknowledged ── replication ── visible
-                                                  ── wait ── fetch ── fetched ── processing ── committed
-
-A step ends at the latest when a later one is reached: the acknowledgement may arrive after the reader has the
-batch. Parts are therefore never negative, and add up.
+Which sightings are of one batch, and who read it, is found here; core/columns/delivery_steps.pyx makes times
+and parts of them.
 """
 
 from collections.abc import Mapping
@@ -13,23 +10,20 @@ from typing import Final
 
 import numpy as np
 
-from kwsniff.core.columns import keyed_rows
+from kwsniff.core.columns import delivery_steps, keyed_rows
+from kwsniff.core.columns.delivery_steps import STABLE
 from kwsniff.tables.arrays import Numbers
 from kwsniff.timelines.deliveries.sightings import (
     ANSWERED,
     APPENDED,
     COMMITTED,
     FETCHED,
-    IN_SYNC,
     REACHED,
     SENT,
-    STABLE,
-    UNKNOWN,
 )
 
 NONE: Final = -1
-_LONGEST: Final = 1 << 53
-"""Microseconds; more of them would not fit as nanoseconds, and no record takes 285 years."""
+_SEEN: Final = ("begin", "shown", "end", "call_id", "max_timestamp", "flags")
 
 Columns = Mapping[str, Numbers]
 
@@ -108,89 +102,28 @@ def read_batches(told: Columns, seen: Batches, group_of: Numbers) -> Readings:
 
 def make_steps(told: Columns, rows: Readings) -> dict[str, Numbers]:
     """Times (UNKNOWN without one), call ids (NONE) and parts (NONE) of each row, by column."""
-    visible, seen_by = _visible(told, rows)
-    committed, commit = _find_commits(told, rows)
-    times = {
-        "record_time": told["max_timestamp"][rows.batch],
-        "produced_time": _pick(told["begin"], rows.produced),
-        "acknowledged_time": _pick(told["end"], rows.produced),
-        "visible_time": visible,
-        "fetched_time": _pick(told["end"], rows.fetched),
-        "committed_time": committed,
-    }
-    calls = {
-        "produced_call_id": _pick(told["call_id"], rows.produced, NONE),
-        "visible_call_id": seen_by,
-        "fetched_call_id": _pick(told["call_id"], rows.fetched, NONE),
-        "committed_call_id": _pick(told["call_id"], commit, NONE),
-    }
-    shown = _pick(told["shown"], rows.fetched)
-    by_others = np.where(seen_by == calls["fetched_call_id"], UNKNOWN, visible)
-    return times | calls | _parts(times, shown, by_others)
+    steps = np.empty((len(delivery_steps.STEPS), len(rows.batch)), np.int64)
+    sightings = tuple(told[name] for name in _SEEN)
+    places = rows.batch, rows.produced, rows.fetched, _find_watermarks(told, rows), _find_commits(told, rows)
+    delivery_steps.make_steps(sightings, places, steps)
+    return dict(zip(delivery_steps.STEPS, steps, strict=True))
 
 
-def _parts(times: Columns, shown: Numbers, visible: Numbers) -> dict[str, Numbers]:
-    """`shown`: the first byte of the Fetch response; `visible`: where another call shows it."""
-    record, produced, acknowledged, _, fetched, committed = times.values()
-    consistent = (produced == UNKNOWN) | (shown == UNKNOWN) | (shown >= produced)
-    sent = np.where(consistent, produced, UNKNOWN)
-    last = np.where(committed == UNKNOWN, fetched, committed)
-    wire = np.where((record == UNKNOWN) | (produced == UNKNOWN), NONE, produced - record)
-    begin = np.where((wire >= 0) | (sent == UNKNOWN), record, sent)
-    seen = np.where(visible == UNKNOWN, UNKNOWN, _sooner(visible, shown))
-    told = np.where(acknowledged == UNKNOWN, UNKNOWN, _sooner(_sooner(acknowledged, visible), shown))
-    after = np.where(told == UNKNOWN, sent, told)
-    ready = np.where(seen == UNKNOWN, after, seen)
-    return {
-        "total_ns": np.where(consistent, _between(begin, last), NONE),
-        "before_wire_ns": _to_ns(wire),
-        "produce_ns": _between(sent, told),
-        "replication_ns": np.where(sent == UNKNOWN, NONE, _between(after, seen)),
-        "fetch_wait_ns": np.where(sent == UNKNOWN, NONE, _between(ready, shown)),
-        "fetch_ns": _between(shown, fetched),
-        "processing_ns": _between(fetched, committed),
-    }
-
-
-def _sooner(one: Numbers, other: Numbers) -> Numbers:
-    """The first of two times, or the one that is known."""
-    sooner: Numbers = np.where(one == UNKNOWN, other, np.where(other == UNKNOWN, one, np.minimum(one, other)))
-    return sooner
-
-
-def _between(begin: Numbers, end: Numbers) -> Numbers:
-    return np.where((begin == UNKNOWN) | (end == UNKNOWN), NONE, _to_ns(end - begin))
-
-
-def _to_ns(took: Numbers) -> Numbers:
-    """Microseconds as nanoseconds; NONE for those of clocks that differ."""
-    fits = (took >= 0) & (took < _LONGEST)
-    return np.where(fits, np.where(fits, took, 0) * 1000, NONE)
-
-
-def _visible(told: Columns, rows: Readings) -> tuple[Numbers, Numbers]:
-    """When a batch could be read, and the call that shows it."""
+def _find_watermarks(told: Columns, rows: Readings) -> Numbers:
+    """The first high watermark beyond a batch; for readers of stable records the first stable offset."""
     reached = np.flatnonzero(told["kind"] == REACHED)
     slots, last = told["slot"][rows.batch], told["last"][rows.batch]
     strict = (rows.fetched >= 0) & ((told["flags"][rows.fetched] & STABLE) != 0)
     place = np.full(len(slots), NONE)
     for column, those in (("base", ~strict), ("last", strict)):
-        if those.any():
+        if len(reached) and those.any():
             found = find_beyond(told["slot"][reached], told[column][reached], slots[those], last[those])
-            place[those] = np.where(found >= 0, reached[found], NONE) if len(reached) else NONE
-    time, call = _pick(told["shown"], place), _pick(told["call_id"], place, NONE)
-    own = _pick(told["shown"], rows.produced)
-    in_sync = (rows.produced >= 0) & ((told["flags"][rows.produced] & IN_SYNC) != 0) & ~strict
-    better = in_sync & (own != UNKNOWN) & ((time == UNKNOWN) | (own < time))
-    time = np.where(better, own, time)
-    call = np.where(better, _pick(told["call_id"], rows.produced, NONE), call)
-    sent = _pick(told["begin"], rows.produced)
-    fits = (sent != UNKNOWN) & (time >= sent)
-    return np.where(fits, time, UNKNOWN), np.where(fits, call, NONE)
+            place[those] = np.where(found >= 0, reached[found], NONE)
+    return place
 
 
-def _find_commits(told: Columns, rows: Readings) -> tuple[Numbers, Numbers]:
-    """The group's first commit beyond a batch, and its sighting."""
+def _find_commits(told: Columns, rows: Readings) -> Numbers:
+    """The group's first commit beyond a batch."""
     commits = np.flatnonzero(told["kind"] == COMMITTED)
     place = np.full(len(rows.batch), NONE)
     asked = np.flatnonzero(rows.group >= 0)
@@ -202,9 +135,7 @@ def _find_commits(told: Columns, rows: Readings) -> tuple[Numbers, Numbers]:
             keys[: len(commits)], told["base"][commits], keys[len(commits) :], told["last"][rows.batch[asked]]
         )
         place[asked] = np.where(found >= 0, commits[found], NONE)
-    time = _pick(told["begin"], place)
-    place = np.where(time >= np.maximum(_pick(told["end"], rows.fetched), UNKNOWN + 1), place, NONE)
-    return _pick(told["begin"], place), place
+    return place
 
 
 def find_beyond(slots: Numbers, offsets: Numbers, asked: Numbers, lasts: Numbers) -> Numbers:
@@ -232,10 +163,3 @@ def rank_values(values: Numbers) -> tuple[Numbers, Numbers]:
     ranks = np.empty(len(own), np.int64)
     ranks[order] = np.arange(len(own))
     return own[order], ranks[numbers]
-
-
-def _pick(column: Numbers, places: Numbers, none: int = UNKNOWN) -> Numbers:
-    """The values at these places; `none` where there is no place."""
-    if not len(column):
-        return np.full(len(places), none)
-    return np.where(places >= 0, column[places], none)
