@@ -78,6 +78,13 @@ def test_counts_are_those_of_a_dict(seed: int) -> None:
     ]
 
 
+def test_many_distinct_rows_are_counted() -> None:
+    values = np.random.default_rng(7).permutation(5000).tolist()
+    twice = [*values, *reversed(values)]
+    counted = _counted([twice, [1] * 10_000], list(range(10_000)))
+    assert counted == [(row, 2, row, 9_999 - row) for row in range(5000)]
+
+
 def test_columns_of_other_sizes_are_not_counted() -> None:
     three, four = (np.zeros((4, rows), np.int64) for rows in (3, 4))
     one, other = column([1, 2, 3]), column([1, 2, 3, 4])

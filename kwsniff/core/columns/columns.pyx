@@ -76,7 +76,7 @@ cdef void set_enough(Table* tables, int64_t enough) noexcept nogil:
     tables[0].spares.enough = enough if enough else 0x7FFFFFFFFFFFFFFF
     tables[0].spares.most = 2 * enough if enough else 0x7FFFFFFFFFFFFFFF
     if enough:
-        tables[0].spares.most_waiting = enough
+        tables[0].spares.most_waiting = 2 * enough  # of room, of which half is written
 
 
 cdef inline void fill(Table* table, int64_t num) noexcept nogil:

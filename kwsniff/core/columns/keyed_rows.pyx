@@ -24,6 +24,7 @@ ctypedef const int64_t* Values
 cdef enum:
     MOST_COLUMNS = 4
     MOST_COUNTED = 24
+    LEAST_PLACES = 1024
 
 cdef int64_t NULL_VALUE = INT64_MIN + 1
 
@@ -43,7 +44,7 @@ def number_rows(tuple columns, int64_t[::1] numbers, int64_t[::1] firsts):
     first, and into `firsts` the row where each one does; gives how many there are."""
     cdef const int64_t[::1] column
     cdef Values[MOST_COLUMNS] values
-    cdef Py_ssize_t at, row, num = len(columns), rows = numbers.shape[0], found = 0, size, place
+    cdef Py_ssize_t at, row, num = len(columns), rows = numbers.shape[0], found = 0, size = 16, place
     cdef uint64_t hash
     cdef int32_t* table
     if not 0 < num <= MOST_COLUMNS or firsts.shape[0] != rows or rows > INT32_MAX // 2:
@@ -53,7 +54,8 @@ def number_rows(tuple columns, int64_t[::1] numbers, int64_t[::1] firsts):
         if column.shape[0] != rows:
             raise ValueError("columns of different sizes")
         values[at] = &column[0] if rows else NULL
-    size = table_size(rows)
+    while size < 2 * rows:
+        size *= 2
     table = <int32_t*>calloc(size, sizeof(int32_t))  # the number of a combination and one; 0: free
     if table is NULL:
         raise MemoryError("no memory for the numbers of rows")
@@ -74,50 +76,70 @@ def number_rows(tuple columns, int64_t[::1] numbers, int64_t[::1] firsts):
     return found
 
 
-cdef Py_ssize_t table_size(Py_ssize_t rows) noexcept nogil:
-    """Places of a hash table for this number of keys: half of them or more stay free."""
-    cdef Py_ssize_t size = 16
-    while size < 2 * rows:
-        size *= 2
-    return size
-
-
 cdef struct Combinations:
     int32_t* table          # the number of a combination and one; 0: free
-    Py_ssize_t places
+    Py_ssize_t places       # of which half stay free
     int64_t* values         # of all combinations, which are touched once they are there
     Py_ssize_t columns
     Py_ssize_t num
 
 
 cdef int make_combinations(Combinations* known, Py_ssize_t columns, Py_ssize_t rows) except -1:
-    known.places, known.columns, known.num = table_size(rows), columns, 0
+    known.places, known.columns, known.num = LEAST_PLACES, columns, 0
     known.table = <int32_t*>calloc(known.places, sizeof(int32_t))
     known.values = <int64_t*>calloc(max(rows, 1) * columns, sizeof(int64_t))
     if known.table is NULL or known.values is NULL:
-        free(known.table)
-        free(known.values)
+        free_combinations(known)
         raise MemoryError("no memory for the counts of rows")
     return 0
 
 
-cdef inline Py_ssize_t find_combination(Combinations* known, int64_t[CHUNK]* there, Py_ssize_t row) noexcept nogil:
-    """The number of a row's combination of values; a new one is the last."""
-    cdef int64_t[MOST_COUNTED] values
-    cdef Py_ssize_t at, place
+cdef void free_combinations(Combinations* known) noexcept nogil:
+    free(known.table)
+    free(known.values)
+
+
+cdef inline Py_ssize_t find_place(Combinations* known, const int64_t* values) noexcept nogil:
+    """Where the number of a combination is in the table, or a free place for it."""
+    cdef Py_ssize_t at, place, num = known.columns
     cdef uint64_t hash = SEED
-    for at in range(known.columns):
-        values[at] = there[at][row]
+    for at in range(num):
         hash = mix(hash, <uint64_t>values[at])
     place = <Py_ssize_t>(hash & <uint64_t>(known.places - 1))
     while known.table[place] and memcmp(
-            &known.values[(known.table[place] - 1) * known.columns], values, known.columns * sizeof(int64_t)):
+            &known.values[(known.table[place] - 1) * num], values, num * sizeof(int64_t)):
         place = (place + 1) & (known.places - 1)
-    if not known.table[place]:
-        memcpy(&known.values[known.num * known.columns], values, known.columns * sizeof(int64_t))
-        known.num += 1
-        known.table[place] = <int32_t>known.num
-    return known.table[place] - 1
+    return place
+
+
+cdef bint grow_table(Combinations* known) noexcept nogil:
+    """Four times the places; False when memory is refused."""
+    cdef int32_t* table = <int32_t*>calloc(4 * known.places, sizeof(int32_t))
+    cdef Py_ssize_t number
+    if table == NULL:
+        return False
+    free(known.table)
+    known.table, known.places = table, 4 * known.places
+    for number in range(known.num):
+        known.table[find_place(known, &known.values[number * known.columns])] = <int32_t>(number + 1)
+    return True
+
+
+cdef inline Py_ssize_t find_combination(Combinations* known, int64_t[CHUNK]* there, Py_ssize_t row) noexcept nogil:
+    """The number of a row's combination of values; a new one is the last. -1 when memory is refused."""
+    cdef int64_t[MOST_COUNTED] values
+    cdef Py_ssize_t at, place
+    for at in range(known.columns):
+        values[at] = there[at][row]
+    place = find_place(known, values)
+    if known.table[place]:
+        return known.table[place] - 1
+    memcpy(&known.values[known.num * known.columns], values, known.columns * sizeof(int64_t))
+    known.num += 1
+    known.table[place] = <int32_t>known.num
+    if 2 * known.num > known.places and not grow_table(known):
+        return -1
+    return known.num - 1
 
 
 def count_rows(
@@ -130,7 +152,7 @@ def count_rows(
     cdef View[1] of_times
     cdef int64_t[MOST_COUNTED][CHUNK] there
     cdef int64_t[CHUNK] time
-    cdef Py_ssize_t num = len(columns), rows = firsts.shape[0], begin = 0, size, row, at, before
+    cdef Py_ssize_t num = len(columns), rows = firsts.shape[0], begin = 0, size, row, at = 0, before
     cdef Combinations known
     if not 0 < num <= MOST_COUNTED or take_views(columns, views, num) != rows or rows > INT32_MAX // 2:
         raise ValueError("columns of different sizes")
@@ -148,15 +170,20 @@ def count_rows(
             for row in range(size):
                 before = known.num
                 at = find_combination(&known, there, row)
+                if at < 0:
+                    break
                 if at == before:
                     firsts[at], counts[at] = begin + row, 0
                     least[at], most[at] = INT64_MAX, -INT64_MAX
                 counts[at] += 1
                 if time[row] != NULL_VALUE:
                     least[at], most[at] = min(least[at], time[row]), max(most[at], time[row])
+            if at < 0:
+                break
             begin += size
-    free(known.table)
-    free(known.values)
+    free_combinations(&known)
+    if at < 0:
+        raise MemoryError("no memory for the counts of rows")
     return known.num
 
 
