@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.analysis.capture_points import (
@@ -23,8 +23,10 @@ from kwsniff.analysis.measured_hops import measure_hops
 from kwsniff.analysis.measured_networks import NOT_MEASURED, MeasuredNetworks, measure_rows
 from kwsniff.analysis.measured_networks import READ as READ_BY_NETWORKS
 from kwsniff.analysis.parallelism import OneAnalyzerNeeded, num_analyzers, rows_beside
+from kwsniff.analysis.plan import Plan, Progress, check_plan
 from kwsniff.analysis.result import Analysis
 from kwsniff.analysis.rows import Rows
+from kwsniff.analysis.sorted_tables import sort_tables
 from kwsniff.analysis.summary import Summary
 from kwsniff.analysis.table_selection import chosen_tables, delivered_tables
 from kwsniff.analyzers import start_analyzer
@@ -32,9 +34,9 @@ from kwsniff.core.analyzer import Analyzer
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.filter.rows_of_calls import Chosen
 from kwsniff.findings.views import with_sources
-from kwsniff.layout.catalog import Catalog, load_catalog
+from kwsniff.layout.catalog import load_catalog
 from kwsniff.limits import Limits
-from kwsniff.memory import foreign_bytes, memory_left, release_memory
+from kwsniff.memory import memory_left, release_memory
 from kwsniff.sources.file_objects import Given, as_paths
 from kwsniff.sources.files import CaptureFile, Found, unread_file
 from kwsniff.sources.order import find_in_order, size_of
@@ -64,8 +66,6 @@ if TYPE_CHECKING:
 _BYTES_OF_A_CANDIDATE = 2000  # 200,000 connections that may be twins of others have room in 400 MB
 
 Paths = Given | Sequence[Given]
-Progress = Callable[[str, int, int | None], None]
-"""Called with the capture's name, the raw bytes read so far of all captures, and their total if known."""
 
 
 def analyze(
@@ -84,28 +84,28 @@ def analyze(
     where: "str | Filter | None" = None,
     jobs: int | None = None,
     places: Mapping[str, Sequence[str | os.PathLike[str]]] | None = None,
+    sort: bool = False,
 ) -> Analysis:
     """Reads captures (in the order of their first packets, as parts of one) and makes all tables of them.
 
     `paths`: files (pcap, pcapng, plain or in gzip or zstd), directories of them, "-" for standard input, file
     objects in binary mode (copied first). `output`: a directory for parquet files; memory then stays bounded.
-    `tables`: names of those to make, or one; the summary then knows less, too. `ports`: broker ports, or one,
-    that are Kafka whatever their contents look like. `limits`: name -> value, see kwsniff.limits.
-    `tls_keylog`: files of TLS secrets (SSLKEYLOGFILE); False opens nothing (docs/tls.md). `run_id`: in place
-    of a random one. `layouts`: a folder of a vendor's layouts. `since`, `until`: only packets from one time
-    on and before the other, texts as on the command line, datetimes, or timedeltas from the first packet.
-    `where`: a filter (docs/filters.md); tables then hold the chosen calls and what belongs to them. `jobs`:
-    analyzers that share out the connections. `places`: name -> captures taken there (docs/places.md). Raises
-    CaptureError where nothing can be read, OutputError, LayoutError, UsageError.
+    `tables`: names of those to make, or one; the summary is shorter, too. `ports`: broker ports, or one, that
+    are Kafka whatever they carry. `limits`: name -> value, see kwsniff.limits. `tls_keylog`: files of TLS
+    secrets (SSLKEYLOGFILE); False opens nothing (docs/tls.md). `run_id`: instead of a random one. `layouts`:
+    a folder of a vendor's layouts. `since`, `until`: only packets from one time on and before the other
+    (texts, datetimes, timedeltas from the first packet). `where`: a filter of calls (docs/filters.md).
+    `jobs`: analyzers that share the connections. `places`: name -> captures taken there. `sort`: order rows
+    by time. Raises CaptureError where nothing can be read, OutputError, LayoutError, UsageError.
     """
-    TimeRange(since, until)  # refuses what is none
-    filter_ = _read_filter(where) if isinstance(where, str) else where
+    check_plan(since, until, output, sort=sort)
+    chosen, filter_ = chosen_tables(tables, some_calls=where is not None), _read_filter(where)
     with as_paths(paths) as given:
         found, by_hand = _find(given, places or {})
-        plan = _Plan(
+        plan = Plan(
             found=found,
             output=output,
-            chosen=chosen_tables(tables, some_calls=where is not None),
+            chosen=chosen,
             ports=check_ports(ports),
             bounds=Limits.with_changes(dict(limits or {})),
             progress=progress,
@@ -113,9 +113,9 @@ def analyze(
             run=check_run_id(run_id),
             catalog=load_catalog(layouts),
             size=size_of(found.captures),
-            since=since,
-            until=until,
+            times=(since, until),
             places=by_hand,
+            sort=sort,
         )
         return _run_beside(replace(plan, only=_choose(plan, filter_, jobs)) if filter_ else plan, jobs)
 
@@ -128,13 +128,15 @@ def _find(
     return find_in_order([*paths, *(by_hand.numbers if by_hand is not None else ())]), by_hand
 
 
-def _read_filter(where: str) -> "Filter":
+def _read_filter(where: "str | Filter | None") -> "Filter | None":
+    if not isinstance(where, str):
+        return where
     from kwsniff.filter.parser import parse_filter
 
     return parse_filter(where)
 
 
-def _choose(plan: "_Plan", filter_: "Filter", jobs: int | None) -> Chosen:
+def _choose(plan: Plan, filter_: "Filter", jobs: int | None) -> Chosen:
     """The calls that a filter chooses, found by a first reading."""
     from kwsniff.filter.filtered_calls import resolve_captures
     from kwsniff.filter.stored_rows import choose_stored
@@ -147,12 +149,12 @@ def _choose(plan: "_Plan", filter_: "Filter", jobs: int | None) -> Chosen:
     needed = {"error_codes": filter_.asks_errors, "findings": COLUMN in filter_.columns}
     tables = ("api_calls", *(name for name, is_needed in needed.items() if is_needed))
     with temporary_folder() as folder:
-        done = _run_beside(replace(plan, output=folder, chosen=tables), jobs)
+        done = _run_beside(replace(plan, output=folder, chosen=tables, sort=False), jobs)
         runs = choose_stored({name: [str(path)] for name, path in done.paths.items()}, filter_)
     return runs.get(plan.run, Chosen((), ()))
 
 
-def _run_beside(plan: "_Plan", jobs: int | None) -> Analysis:
+def _run_beside(plan: Plan, jobs: int | None) -> Analysis:
     """By several analyzers where they pay, and again by one where that shows to be needed."""
     number = num_analyzers(jobs, plan.size, plan.bounds, plan.tls_keylog)
     try:
@@ -161,7 +163,7 @@ def _run_beside(plan: "_Plan", jobs: int | None) -> Analysis:
         return _run_known(plan)
 
 
-def _run_known(plan: "_Plan") -> Analysis:
+def _run_known(plan: Plan) -> Analysis:
     """Reads once, and again where that shows that captures were taken at several places, or twins."""
     done = _run(plan, Twins())
     if isinstance(done, CapturePoints):
@@ -174,33 +176,8 @@ def _run_known(plan: "_Plan") -> Analysis:
     return done
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What an analysis is asked for, checked."""
-
-    found: Found
-    output: str | os.PathLike[str] | None
-    chosen: tuple[str, ...]
-    ports: Sequence[int]
-    bounds: Limits
-    progress: Progress | None
-    tls_keylog: KeyLog
-    run: str
-    catalog: Catalog
-    size: int | None
-    """Bytes of the captures; None where they are not files, which can be read a second time."""
-    since: Time
-    until: Time
-    num_analyzers: int = 1
-    only: Chosen | None = None
-    places: CapturePoints | None = None
-    """Of the captures that can be read; None: not known."""
-    foreign: int = field(default_factory=foreign_bytes)
-    """Bytes of memory that the process had before, in addition to kwsniff's own."""
-
-
 def _run(
-    plan: _Plan, twins: Twins, networks: MeasuredNetworks = NOT_MEASURED
+    plan: Plan, twins: Twins, networks: MeasuredNetworks = NOT_MEASURED
 ) -> Analysis | tuple[Twins, MeasuredNetworks] | CapturePoints:
     """One reading of all captures. Where it shows places or twins that were not known, nothing is left but
     these: what is counted while rows pass has to be counted without them."""
@@ -244,12 +221,14 @@ def _run(
         if "findings" in made:
             memory, late = memory_left(plan.bounds.memory + plan.foreign), bool(changes)
             summary.findings = write_findings(writer, rows.figures, summary.rows, late=late, memory=memory)
+        if plan.sort:
+            sort_tables(writer, plan.chosen, memory_left(plan.bounds.memory + plan.foreign))
         left = set(made) - set(plan.chosen)
         return Analysis(summary, writer.commit(left), {}, {}, plan.chosen, run_id=plan.run)
 
 
 def _find_twins(
-    plan: _Plan, writer: TableWriter | None, rows: Rows, places: CapturePoints
+    plan: Plan, writer: TableWriter | None, rows: Rows, places: CapturePoints
 ) -> tuple[Twins, MeasuredNetworks]:
     """Twins among all connections, which say so; where captures are read again, what this measures."""
     release_memory()
@@ -269,7 +248,7 @@ def _add_sources(chosen: Sequence[str], several: bool) -> tuple[str, ...]:
     )
 
 
-def _read_all(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -> CapturePoints:
+def _read_all(plan: Plan, found: Found, rows: Rows, tables: Sequence[str]) -> CapturePoints:
     """Every row there is, and what is known of the captures. The core's memory is free again afterwards."""
     if plan.num_analyzers > 1:
         return _read_beside(plan, found, rows, tables)
@@ -285,7 +264,7 @@ def _read_all(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -> C
     return places
 
 
-def _read_beside(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -> CapturePoints:
+def _read_beside(plan: Plan, found: Found, rows: Rows, tables: Sequence[str]) -> CapturePoints:
     """The same by several analyzers. Raises OneAnalyzerNeeded."""
     from kwsniff.analysis.parallel import SideBySide
 
@@ -299,7 +278,7 @@ def _read_beside(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -
     return places
 
 
-def _analyzer(plan: _Plan, tables: Sequence[str], bucket: tuple[int, int] | None = None) -> Analyzer:
+def _analyzer(plan: Plan, tables: Sequence[str], bucket: tuple[int, int] | None = None) -> Analyzer:
     return start_analyzer(
         plan.catalog,
         tables,
@@ -331,9 +310,9 @@ def _account(summary: Summary, analyzer: "Analyzer | SideBySide", found: Found) 
     summary.unread += found.unread
 
 
-def _read(plan: _Plan, found: Found, analyzer: "Analyzer | SideBySide", rows: Rows) -> CapturePoints:
+def _read(plan: Plan, found: Found, analyzer: "Analyzer | SideBySide", rows: Rows) -> CapturePoints:
     """The places of the captures: those that are known, or that reading them shows."""
-    names, times = found.captures, TimeRange(plan.since, plan.until)
+    names, times = found.captures, TimeRange(*plan.times)
     total = size_of(names)
     known = plan.places or CapturePoints()
     before, read, samples = 0, list[str](), list[Samples]()

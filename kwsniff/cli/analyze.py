@@ -56,6 +56,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="NAME[,NAME...]",
         help="write only these tables, may be repeated; the summary is shorter too",
     )
+    parser.add_argument(
+        "--sort", action="store_true", help="order the rows of each table by time, not by the end of calls"
+    )
     add_place_option(parser)
     add_port_option(parser)
     add_keylog_option(parser)
@@ -86,8 +89,7 @@ def run(args: argparse.Namespace) -> int:
     """Exit status 0, or 1 if nothing matches or could be read. Raises KwsniffError."""
     places = parse_places(args.place)
     named = with_placed(args.captures, places, verb="analyze", argument="CAPTURE")
-    if args.top < 1:
-        raise UsageError(f"--top must be at least 1, not {args.top}")
+    _check_options(args)
 
     from kwsniff.analysis.analyze import analyze
     from kwsniff.core.columns.allocator import keep_freed_memory
@@ -119,6 +121,7 @@ def run(args: argparse.Namespace) -> int:
             where=where,
             jobs=args.jobs,
             places=places,
+            sort=args.sort,
         ).summary
     if spare:
         summary["tables"] = {}
@@ -132,3 +135,10 @@ def run(args: argparse.Namespace) -> int:
 
         show_summary(summary, sys.stdout, top=args.top, zone=zone_of(args))
     return DONE if read and (where is None or summary["rows"].get("api_calls")) else NOTHING_FOUND
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    if args.top < 1:
+        raise UsageError(f"--top must be at least 1, not {args.top}")
+    if args.sort and args.output is None:
+        raise UsageError("--sort orders files: name a folder for them with -o")

@@ -5,12 +5,13 @@ import os
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kwsniff.memory import check_addresses, has_address_limit
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
 _ADDRESSES: Final = 200_000_000
 """Bytes for DuckDB's code and threads, and for what the C library loads for them. Where these are refused
@@ -43,6 +44,14 @@ def hush(database: "duckdb.DuckDBPyConnection") -> None:
     ((shown,),) = database.execute("select current_setting('enable_progress_bar')").fetchall()
     if shown:
         database.execute("set enable_progress_bar = false")
+
+
+def read_batches(found: Any, rows: int) -> "pa.RecordBatchReader":
+    """The rows of a relation, at most `rows` in a batch."""
+    # The name before DuckDB 1.5.
+    make = found.to_arrow_reader if hasattr(found, "to_arrow_reader") else found.fetch_arrow_reader
+    reader: pa.RecordBatchReader = make(rows)
+    return reader
 
 
 def lacks_memory(error: Exception) -> bool:

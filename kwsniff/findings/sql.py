@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kwsniff.errors import OutputError, UsageError
 from kwsniff.filter.tokens import quote
-from kwsniff.findings.database import hush, open_database
+from kwsniff.findings.database import hush, open_database, read_batches
 from kwsniff.findings.views import MEMORY, is_folder_of_tables
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.tables.stored_files import files_of_tables
@@ -166,10 +166,7 @@ def _reader(database: "duckdb.DuckDBPyConnection", query: str) -> "pa.RecordBatc
     found: Any = database.sql(query)
     if found is None:
         raise UsageError("the SQL has no rows to show; for example: from api_calls limit 10")
-    # The name before DuckDB 1.5.
-    make = found.to_arrow_reader if hasattr(found, "to_arrow_reader") else found.fetch_arrow_reader
-    reader: pa.RecordBatchReader = make(_BATCH_ROWS)
-    return reader
+    return read_batches(found, _BATCH_ROWS)
 
 
 def _batches(

@@ -58,7 +58,8 @@ Several tables have these columns; their pages list only the names.
 {common}
 ## Filters that skip data
 
-Rows are in the order in which calls ended, in row groups of at most 65,536. Readers that push filters down
+Rows are in the order in which calls ended, in row groups of at most 65,536. `kwsniff analyze --sort` orders
+each table by its first time. Readers that push filters down
 (pyarrow, Spark, DuckDB, Polars) skip row groups by times, `call_id`, `connection_id`, `api_key`, `api_name`,
 `client_id`, `group_id`, `topic`, `partition`, status, error codes and latencies.
 

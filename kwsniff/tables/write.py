@@ -69,15 +69,27 @@ class TableFiles:
         No more rows can be written to this table afterwards.
         """
         self._close(table)
+        words = texts_of(TABLES[table]) if coded else ()
+        with pq.ParquetFile(self._paths[table], read_dictionary=words) as file:
+            schema = file.schema_arrow if coded else arrow_schema(TABLES[table])
+            groups = range(file.num_row_groups)
+            self._replace(table, (change(file.read_row_group(group)) for group in groups), schema)
+
+    def replace(self, table: str, parts: Iterable[pa.Table], by: str) -> None:
+        """Replaces all rows written so far by these, in plain types and sorted by the column `by`; each part
+        becomes a row group. No more rows can be written to this table afterwards."""
+        self._close(table)
+        schema = arrow_schema(TABLES[table])
+        order = [pq.SortingColumn(schema.get_field_index(by), nulls_first=False)]
+        self._replace(table, parts, schema, sorting_columns=order)
+
+    def _replace(self, table: str, parts: Iterable[pa.Table], schema: pa.Schema, **changes: Any) -> None:
         written = self._paths[table]
         draft = written.with_name(f".{written.name}-draft")
         create(draft)
-        words = texts_of(TABLES[table]) if coded else ()
-        with pq.ParquetFile(written, read_dictionary=words) as file:
-            schema = file.schema_arrow if coded else arrow_schema(TABLES[table])
-            with parquet_writer(str(draft), TABLES[table], schema) as writer:
-                for group in range(file.num_row_groups):
-                    writer.write_table(_in_schema(change(file.read_row_group(group)), schema))
+        with parquet_writer(str(draft), TABLES[table], schema, **changes) as writer:
+            for part in parts:
+                writer.write_table(_in_schema(part, schema))
         draft.replace(written)
 
     def close(self, tables: Iterable[str] | None = None) -> None:
@@ -148,6 +160,11 @@ class TableWriter:
         """Puts every row group written so far through `change`; see TableFiles."""
         with translate_errors(self.directory):
             self._files.rewrite(table, change, coded=coded)
+
+    def replace(self, table: str, parts: Iterable[pa.Table], by: str) -> None:
+        """Replaces all rows written so far by sorted ones; see TableFiles."""
+        with translate_errors(self.directory):
+            self._files.replace(table, parts, by)
 
     def complete(self, tables: Iterable[str]) -> dict[str, Path]:
         """Completes the files of these tables, for computations from them; returns their paths."""
