@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from kwsniff.texts import fill
+
 SEVERITIES: Final = ("problem", "warning", "info")
 """Worst first."""
 CONFIDENCES: Final = ("certain", "likely", "possible")
@@ -91,7 +93,7 @@ class Rule:
 
     def fill(self, text: str) -> str:
         """A part of its head with the figures in it."""
-        return text.format_map(self.floors)
+        return fill(text, self.floors)
 
     @property
     def plain_advice(self) -> str:
