@@ -153,7 +153,11 @@ class Figures:
     def signs(self) -> Signs:
         """What harm calls may show."""
         long = self._sums["longest_call_ns"] >= LONG_NS
-        return Signs(unanswered=self._sums["unanswered"] > 0, long=long, errors=frozenset(self._errors))
+        return Signs(
+            unanswered=self._sums["unanswered"] + self._sums["cut_off"] > 0,
+            long=long,
+            errors=frozenset(self._errors),
+        )
 
     def total_ns(self) -> int | None:
         """What all calls took together; None where only the rows tell."""
