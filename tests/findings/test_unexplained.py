@@ -118,11 +118,11 @@ def _alone(folder: Path) -> list[str]:
     ("name", "place", "client", "said"),
     [
         ("broker_stalled", "broker", "shop", "Produce"),
-        ("path_dead_gives_up", "client", "py-shop", "without a whole response"),
+        ("path_dead_gives_up", "client", "py-shop", "without a response"),
         ("no_sasl_java", "broker", "shop", "Metadata"),
         ("connection_limit", "broker", "shop", "ApiVersions"),
         ("not_enough_zookeeper", "broker", "sarama-shop", "NOT_ENOUGH_REPLICAS"),
-        ("backend_down", "client", "till", "without a whole response"),
+        ("backend_down", "client", "till", "without a response"),
     ],
 )
 def test_harm_that_other_rules_name_is_seen_without_them(

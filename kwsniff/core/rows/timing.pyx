@@ -19,7 +19,7 @@ Rules
      (DelayedFetch), and the few milliseconds by which the broker's timer was late. What is left is the broker's: one
      that stalls is blamed. One that came back with data waited for it if the batches were made meanwhile, by their own
      timestamps, and did not if they leave more to be fetched; but less than min_bytes may be the end of a segment, at
-     which a broker answers at once. One with read_committed waits for the end of a transaction
+     which a broker answers. One with read_committed waits for the end of a transaction
      as well (the last stable offset, KIP-98): the marker of that end, made meanwhile, proves it; a first batch that is
      of a transaction may have been held back, and then what is left proves nothing. Of a wait whose end no message shows, all is deliberate but
      a usual broker's own time, and never more than max_wait.
