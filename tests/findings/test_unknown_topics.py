@@ -66,3 +66,35 @@ def test_a_topic_whose_creation_was_refused_says_why(code: int, is_named: bool) 
     said = "deploy could not create it: INVALID_REPLICATION_FACTOR (only 1 broker(s) are registered)."
     assert (said in found.text) == is_named
     assert found.advice.startswith("Correct what CreateTopics failed for") == is_named
+
+
+def _recreated(clusters: tuple[str, str], *, ids: bool) -> list[str]:
+    """Two brokers have a topic of that name: with ids of their own, or with offsets of their own."""
+    where = ((ONE, clusters[0], "id-1", 50), (TWO, clusters[1], "id-2", 0))
+    told = [
+        {**CLIENT, **at, "topic": "orders", "topic_id": name, "partition": 0, "leader": 1}
+        | {"first_time": second * SECOND, "last_time": 9 * SECOND}
+        for second, (at, _, name, _) in enumerate(where)
+    ]
+    written = [
+        {**CLIENT, **at, "call_id": 20 + second, "connection_id": 1 + second, "api_name": "Produce"}
+        | {"topic": "orders", "partition": 0, "error_code": 0, "base_offset": offset, "time": second * SECOND}
+        for second, (at, _, _, offset) in enumerate(where)
+    ]
+    tables = {
+        "error_codes": [_missed(number, number) for number in range(1, 7)],
+        "leaders": told if ids else [],
+        "partitions": [] if ids else written,
+        "servers": [
+            {"address": at["broker_address"], "port": 9092, "cluster_id": cluster}
+            for at, cluster, *_ in where
+        ],
+    }
+    return [each.subject for each in find("topic_recreated", tables)]
+
+
+@pytest.mark.parametrize("ids", [True, False])
+def test_topics_of_one_name_in_two_clusters_are_two(ids: bool) -> None:
+    """As those of a mirror, which writes what it reads."""
+    assert _recreated(("one", "one"), ids=ids) == ["orders"]
+    assert _recreated(("one", "two"), ids=ids) == []
