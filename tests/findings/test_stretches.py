@@ -120,4 +120,7 @@ def test_what_waits_while_a_follower_shuts_down_is_its_restart(
         "latencies": calls,
         "connections": [{**other, "close_time": other["last_time"]}],
     }
-    assert len(find("replication_slow", tables)) == number
+    found = find("replication_slow", tables)
+    assert len(found) == number
+    ended = ["10.0.0.9:9092 ended its connections then." in each.text for each in found]
+    assert ended == [gone_at == 104.0] * number
