@@ -34,13 +34,14 @@ Rules
        transmission       network        behind others    deliberate wait | broker   network       transmission
 """
 
-from libc.stdint cimport int16_t, int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t
 
 from kwsniff.core.columns.columns cimport *
 from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection, Served, waiting_call
 from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.capture.packets cimport NO_TIME
+from kwsniff.core.tcp.arrivals cimport GAP_CUT_OFF
 from kwsniff.core.rows.rows cimport put_call_head, put_known
 from kwsniff.core.declared cimport *
 from kwsniff.core.kafka.apis cimport ApiRange, find_api
@@ -294,6 +295,10 @@ cdef void write_latency(Context* context, KafkaConnection* kafka, Call* call, Fr
     cdef Parts parts
     cdef int64_t round_trip
     cdef int stall
+    if response.torn and response.cause == GAP_CUT_OFF and call.first.time != NO_TIME and response.first.time != NO_TIME:
+        # the client gave up inside it: no latency, but its stalls are known
+        take_stalls(context, kafka, call, call.first.time, call.last.time, response.first.time, <int64_t>INT64_MAX)
+        return
     if (not call.ended or not response.ended or call.first.time == NO_TIME or call.last.time == NO_TIME
             or response.first.time == NO_TIME or response.last.time == NO_TIME
             or response.last.ready < call.first.time):
