@@ -98,3 +98,20 @@ def test_topics_of_one_name_in_two_clusters_are_two(ids: bool) -> None:
     """As those of a mirror, which writes what it reads."""
     assert _recreated(("one", "one"), ids=ids) == ["orders"]
     assert _recreated(("one", "two"), ids=ids) == []
+
+
+@pytest.mark.parametrize(("made_at", "number"), [(4, 0), (1, 1), (None, 1)])
+def test_a_client_that_waits_for_a_topic_to_be_made_storms_nobody(made_at: int | None, number: int) -> None:
+    """It asks ten times a second from second 1 to 4. Somebody makes the topic later, before, or never."""
+    asked = [_missed(n, 1, response_time=SECOND + n * SECOND // 10) for n in range(30)]
+    calls = [
+        {**row, "caller": "client", "status": "answered", "request_time": row["response_time"]}
+        for row in asked
+    ]
+    made = {**CLIENT, **TWO, "topic": "orders", "partition": 0, "leader": 1}
+    tables = {
+        "api_calls": calls,
+        "error_codes": asked,
+        "leaders": [{**made, "first_time": 0, "last_time": made_at * SECOND}] if made_at else [],
+    }
+    assert len(find("metadata_storm", tables)) == number
