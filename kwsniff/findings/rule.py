@@ -53,8 +53,9 @@ class Rule:
     `query` is SQL over shared_views/*.sql and the macros of api_purposes.py; `$name` is a figure of
     `floors`. Its columns are `subject`, `first_time`, `last_time`, `value`, `expected`, `calls`, `time_ns`
     (time those calls took), `call_ids`, `frames`; `client`, `broker`, `topic`, `group_id` say whom it
-    concerns; `severity`, `confidence`, `blames` overrule the rule's own; whatever else it has, `text`,
-    `advice` and `command` may name in braces, as they may name the floors.
+    concerns; `severity`, `confidence`, `blames` overrule the rule's own; of a row with `may_follow` false no
+    finding of `explained_by` is the cause; whatever else it has, `text`, `advice` and `command` may name in
+    braces, as they may name the floors.
     """
 
     name: str
