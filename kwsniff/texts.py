@@ -6,6 +6,7 @@ before a program does.
 
 import json
 import math
+import string
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -34,6 +35,17 @@ def in_percent(part: float | None, whole: float = 1) -> str:
     if 0 < percent < 0.01:
         return "< 0.01 %"
     return f"{percent:.0f} %" if percent >= 1 else f"{percent:.2g} %"
+
+
+class _Filled(string.Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:
+        text = str(format(value, format_spec))
+        return f"{text[:-1]} %" if format_spec.endswith("%") else text
+
+
+def fill(template: str, values: Mapping[str, Any]) -> str:
+    """A template with its values; shares as `in_percent` writes them: 12 %."""
+    return _Filled().vformat(template, (), values)
 
 
 def in_time(nanoseconds: float | None) -> str:

@@ -18,7 +18,7 @@ def readers_grid(rows: Rows) -> Grid:
             clean(each["topic"]),
             clean(each["reader"]),
             *(_time(each[name]) for name in times),
-            f"{each['percent']}% {PART_WORDS[each['longest_part']]}",
+            f"{each['percent']} % {PART_WORDS[each['longest_part']]}",
         )
         for each in rows
     ]

@@ -9,7 +9,7 @@ from kwsniff.cli.error_tables import failure_grids, without_routine
 from kwsniff.cli.record_tables import readers_grid, rebalances_grid
 from kwsniff.cli.text_tables import Grid, fit, shorten
 from kwsniff.tables.servers import name_known
-from kwsniff.texts import clean, display_filter, in_bytes, in_time, plural
+from kwsniff.texts import clean, display_filter, in_bytes, in_percent, in_time, plural
 from kwsniff.zones import UTC_ZONE, Zone
 
 if TYPE_CHECKING:
@@ -326,7 +326,7 @@ def _paragraph(
     finding: "Finding", answer: Answer, width: int, calls: int, rows: int | None = None, *, see: bool = True
 ) -> Iterator[str]:
     """A finding with its proof. `rows`: limit for its sentence and its command; `see`: with the command."""
-    share = "" if not finding.time_share else f"  {finding.time_share:.0%} of total call latency."
+    share = "" if not finding.time_share else f"  {in_percent(finding.time_share)} of total call latency."
     cause = f", follows from {finding.explained_by}" if finding.explained_by else ""
     yield from _wrap(
         f"{finding.severity.upper()} {finding.finding} ({finding.confidence}) owner: {finding.blames}{cause}",

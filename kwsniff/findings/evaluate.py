@@ -18,6 +18,7 @@ from kwsniff.findings.finding_calls import count_harmed, create_tables, explain,
 from kwsniff.findings.harm import is_harmed, keep_harm
 from kwsniff.findings.rule import LAST, MOST_PROOFS, SEVERITIES, Rule, load_rules
 from kwsniff.findings.views import add_views, keep_small
+from kwsniff.texts import fill
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,7 +34,16 @@ _COUNTED = re.compile(r"(\{\w+(?::[^{}]*)?\})((?: [A-Za-z]+)+)\(s\)")
 _CONFIDENCES = {"certain": 0, "likely": 1, "possible": 2}
 
 
-_NO_COLUMNS: Final = ("parties", "cause", "rule", "harmed", "number", "all_call_ids", "all_frames")
+_NO_COLUMNS: Final = (
+    "parties",
+    "may_follow",
+    "cause",
+    "rule",
+    "harmed",
+    "number",
+    "all_call_ids",
+    "all_frames",
+)
 _COLUMNS: Final = tuple(each.name for each in fields(Finding) if each.name not in _NO_COLUMNS)
 
 
@@ -201,6 +211,7 @@ def _finding(rule: Rule, row: Mapping[str, Any], total: int) -> Finding:
         advice=_words(rule.advice, said),
         command=write_command(rule.command, said),
         parties={name: str(row[name]) for name in _PARTIES if row.get(name) is not None},
+        may_follow=row.get("may_follow", True),
         rule=rule,
         all_call_ids=_numbers(row.get("call_ids")),
         all_frames=_numbers(row.get("frames")),
@@ -227,10 +238,10 @@ def _words(template: str, said: Mapping[str, Any]) -> str:
     """The template's own nouns agree with their numbers: {value:.0f} call(s)."""
 
     def agree(found: re.Match[str]) -> str:
-        number = found[1].format_map(said)
+        number = fill(found[1], said)
         return f"{number}{found[2]}{'' if number == '1' else 's'}"
 
-    return " ".join(_COUNTED.sub(agree, template).format_map(said).split())
+    return " ".join(fill(_COUNTED.sub(agree, template), said).split())
 
 
 def _weight(finding: Finding) -> tuple[Any, ...]:

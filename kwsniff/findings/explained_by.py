@@ -20,7 +20,7 @@ def _name_causes(findings: Sequence[Finding], rules: Mapping[str, Rule]) -> None
     A finding of severity info is never a cause.
     """
     for finding in findings:
-        for cause in rules[finding.finding].explained_by:
+        for cause in rules[finding.finding].explained_by if finding.may_follow else ():
             found = [each for each in findings if each.finding == cause and _is_related(each, finding)]
             if found:
                 finding.explained_by = cause

@@ -35,6 +35,8 @@ class Finding:
     """Place among the findings of a run, from 1; 0: not known yet."""
     parties: Mapping[str, str] = field(default_factory=dict)
     """Whom it concerns: client, broker, topic, group_id, as far as it says."""
+    may_follow: bool = field(default=True, compare=False, repr=False)
+    """Whether a finding of its rule's `explained_by` can be its cause."""
     cause: "Finding | None" = field(default=None, compare=False, repr=False)
     """The finding that `explained_by` names."""
     rule: Rule | None = field(default=None, compare=False, repr=False)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kwsniff.findings.finding import Finding
 
 _OF_CALLS: Final = """
-select exists (from api_calls where status = 'unanswered'),
+select exists (from api_calls where status = 'unanswered' or reason = 'cut_off_by_client'),
     exists (from latencies where total_ns >= 1000000000), exists (from error_codes where error_code <> 0),
     exists (from api_calls where status = 'unanswered' and acks is not null)
         or exists (from error_codes where error_code in (7, 20))

@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from kwsniff.texts import fill
+
 SEVERITIES: Final = ("problem", "warning", "info")
 """Worst first."""
 CONFIDENCES: Final = ("certain", "likely", "possible")
@@ -51,8 +53,9 @@ class Rule:
     `query` is SQL over shared_views/*.sql and the macros of api_purposes.py; `$name` is a figure of
     `floors`. Its columns are `subject`, `first_time`, `last_time`, `value`, `expected`, `calls`, `time_ns`
     (time those calls took), `call_ids`, `frames`; `client`, `broker`, `topic`, `group_id` say whom it
-    concerns; `severity`, `confidence`, `blames` overrule the rule's own; whatever else it has, `text`,
-    `advice` and `command` may name in braces, as they may name the floors.
+    concerns; `severity`, `confidence`, `blames` overrule the rule's own; of a row with `may_follow` false no
+    finding of `explained_by` is the cause; whatever else it has, `text`, `advice` and `command` may name in
+    braces, as they may name the floors.
     """
 
     name: str
@@ -91,7 +94,7 @@ class Rule:
 
     def fill(self, text: str) -> str:
         """A part of its head with the figures in it."""
-        return text.format_map(self.floors)
+        return fill(text, self.floors)
 
     @property
     def plain_advice(self) -> str:

@@ -145,7 +145,7 @@ def test_a_finding_explains_what_takes_half_of_the_time(own: int, is_why: bool) 
         "brokers": [],
     }
     (first, *_) = summary_room._slowest(latency, "broker_stalled")
-    assert first[-1] == ("80% queued: broker_stalled" if is_why else "80% queued behind earlier calls")
+    assert first[-1] == ("80 % queued: broker_stalled" if is_why else "80 % queued behind earlier calls")
 
 
 def closed(connections: int, *, midway: int = 0, trip: int | None = None, **more: Any) -> dict[str, Any]:

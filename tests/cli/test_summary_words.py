@@ -42,7 +42,7 @@ def test_a_far_client_is_told_as_network(tmp_path: Path) -> None:
         script.call(heartbeat(number), at=number * 1000 * MS, answer_at=number * 1000 * MS + FAR + MS)
     text = told(tmp_path, scene)
     assert "captured at or near the client" in text
-    assert mostly(text, "Heartbeat").endswith("99% network")
+    assert mostly(text, "Heartbeat").endswith("99 % network")
 
 
 @pytest.mark.sample(4)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.hand import ACK, START_NS, SYN, Rows, Talk, at_ms, request, response, sack, tables_of
+from tests.core.hand import ACK, FIN, START_NS, SYN, Rows, Talk, at_ms, request, response, sack, tables_of
 
 TRIP = 10.0  # ms from one side to the other and back
 NEAR = 0.1  # ms that a side takes to answer
@@ -133,6 +133,23 @@ def test_a_window_without_room_for_the_next_segment() -> None:
     halves(line, 110.2, ack_at=110)
     line.answered(122)
     assert stalls_of(line) == [("to_broker", "receiver_window", 100.0, 10.2, 1000)]
+
+
+def test_a_response_that_its_client_cuts_off_stalled_as_well() -> None:
+    """1,000 bytes for each round trip of 10 ms; the client closes before the rest of 6,000."""
+    line = Line(window=1000).opened(at_client=False)
+    whole = long_response(6000)
+    line.at(100, True, request(2))
+    for number in range(3):
+        line.at(100.1 + 10.2 * number, False, whole[1000 * number : 1000 * (number + 1)])
+        line.at(110.2 + 10.2 * number, True, flags=ACK if number < 2 else FIN | ACK)
+    (call,) = (row for row in line.tables()["api_calls"] if row["correlation_id"] == 2)
+    assert call["reason"] == "cut_off_by_client"
+    direction, cause = "to_client", "receiver_window"
+    told = [
+        (way, why, round(since, 3), round(took, 3), size) for way, why, since, took, size in stalls_of(line)
+    ]
+    assert told == [(direction, cause, 100.1, 10.2, 1000), (direction, cause, 110.3, 10.2, 1000)]
 
 
 def test_a_window_of_which_the_scale_is_not_known() -> None:

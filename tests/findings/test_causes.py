@@ -130,3 +130,15 @@ def test_a_broker_that_is_gone_explains_what_it_led(
     assert (cause["explained_by"], later["explained_by"]) == (None, "connection_refused")
     assert cause["finding_id"] < later["finding_id"]
     assert cause["subject"] in later["text"]
+
+
+def test_a_refused_creation_of_a_topic_follows_from_nothing() -> None:
+    """The topic is unknown since it could not be created, and not the other way around."""
+    missing = _row("unknown_topic", "orders", "shop", topic="orders", errors_named="E", seen="")
+    words: dict[str, Any] = {"about": "", "asking": "", "message": "", "code": 38, "topic": "orders"}
+    rule, refused = _row("persistent_error", "shop", "shop", **words)
+    refused |= {"name": "INVALID_REPLICATION_FACTOR"}
+    found = _conclude(missing, (rule, refused))
+    assert [each.explained_by for each in found] == [None, "unknown_topic"]
+    found = _conclude(missing, (rule, {**refused, "may_follow": False}))
+    assert [each.explained_by for each in found] == [None, None]

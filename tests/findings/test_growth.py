@@ -99,6 +99,7 @@ _OF_FEW = {
     "read_committed_held_back": "a hundred waits",
     "tls_handshake_failed": "the handshakes of a client, added up",
     "topic_recreated": "when a topic was deleted",
+    "replication_slow": "writes that waited long, and the brokers that left meanwhile",
     "unknown_topic": "a hundred unknown topics, and ten thousand known ones",
     "hot_partition": "a topic's partitions",
     "stale_leader": "brokers that Metadata gives one address",

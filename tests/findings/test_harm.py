@@ -53,7 +53,8 @@ where connection_id not in (
 
 
 SIGNS = """
-select (select count(*) > 0 from '{folder}/api_calls.parquet' where status = 'unanswered'),
+select (select count(*) > 0 from '{folder}/api_calls.parquet'
+        where status = 'unanswered' or reason = 'cut_off_by_client'),
     (select coalesce(max(total_ns), 0) >= 1000000000 from '{folder}/latencies.parquet'),
     (select coalesce(list(distinct error_code), []) from '{folder}/error_codes.parquet')
 """

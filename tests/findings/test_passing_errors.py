@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from .scripted import find
 from .test_stretches import AT, SECOND, _call
 
@@ -60,3 +62,24 @@ def test_whoever_describes_a_classic_group_asks_in_the_new_way_first() -> None:
     then = {**_call(50, 103, 103.001, 1, "DescribeGroups"), "error_code": 0}
     assert _said(told, [then]) == []
     assert _said(told) == [("persistent_error", "client", 3.0)]
+
+
+def test_who_joins_a_classic_group_in_the_new_way_is_told_of_the_migration() -> None:
+    told = _told([100], 69, "GROUP_ID_NOT_FOUND", "ConsumerGroupHeartbeat", retriable=False)
+    (found,) = find("persistent_error", {"error_codes": told, "api_calls": [_call(0, 100, 100, 1)]})
+    assert "the group works with the classic protocol" in found.text
+    assert found.advice.startswith("Set group.consumer.migration.policy")
+
+
+@pytest.mark.parametrize(("seconds", "severity"), [(6, "warning"), (14, "problem")])
+def test_a_transaction_that_never_ends_names_the_broker_that_is_gone(seconds: int, severity: str) -> None:
+    """What passes within seconds needs nothing; what lasts does. The markers wait for a dead broker."""
+    told = _told([100 + n for n in range(seconds)], 51, "CONCURRENT_TRANSACTIONS", "EndTxn")
+    calls = [_call(n, 100 + n, 100 + n, 1, "EndTxn") for n in range(seconds)]
+    gone = {**AT, "broker_address": "10.0.0.9", "connection_id": 9, "refused": True}
+    gone["first_time"] = 103 * SECOND
+    tables = {"error_codes": told, "api_calls": calls, "connections": [gone]}
+    (found,) = find("persistent_error", tables)
+    assert found.severity == severity
+    assert "10.0.0.9:9092 refuses connections" in found.text
+    assert found.advice.startswith("Look at" if severity == "problem" else "Nothing")

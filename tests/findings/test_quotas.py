@@ -42,3 +42,22 @@ def test_the_quota_is_one_of_requests_where_few_bytes_move(
     assert f"Raise {quota}" in finding.advice
     assert finding.advice.count("request_percentage") == 1
     assert finding.value == 1000
+
+
+@pytest.mark.parametrize(("throttled_ms", "stalls"), [(5000, 0), (0, 1)])
+def test_calls_on_a_connection_that_a_quota_mutes_do_not_wait_for_the_broker(
+    throttled_ms: int, stalls: int
+) -> None:
+    """KIP-219: the broker answers with the time for which it then reads nothing from the connection."""
+    first = asked(1, "CreateTopics", None, throttled_ms)
+    open_ = {"status": "unanswered", "reason": "open_at_end", "throttle_time_ms": None}
+    open_ |= {"response_time": None, "response_end_time": None}
+    later = [{**asked(number, "CreateTopics", None, 0), **open_} for number in (2, 3)]
+    answered = {"total_ns": 900_000, "broker_ns": 900_000, "queue_wait_ns": 0, "wait": "none"}
+    answered |= {"deliberate_wait_ns": 0, "queued_behind_wait": "none", "retransmissions": 0}
+    capture = {"capture": "one.pcap", "first_time": 0, "last_time": 6 * SECOND}
+    found = find(
+        "broker_stalled",
+        {"api_calls": [first, *later], "latencies": [{**first, **answered}], "captures": [capture]},
+    )
+    assert len(found) == stalls

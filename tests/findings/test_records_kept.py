@@ -307,3 +307,28 @@ def test_records_that_retention_deleted_before_a_reader_came_are_lost_to_it() ->
     assert _found("lost_records", empty, more=tables) == [("orders-0", 50.0, "certain", "configuration")]
     next_["log_start_offset"] = 90
     assert _found("lost_records", empty, more=tables) == []
+
+
+@pytest.mark.parametrize(("age_days", "says"), [(0, False), (400, True)])
+def test_records_that_retention_deleted_count_once_and_have_an_age(age_days: int, says: bool) -> None:
+    """A reader asks for offset 10 twice and then for 15: the log begins at 20, then at 24."""
+    sent = _batch(1, 1, 10, made=1 - age_days * 86_400)
+    asked: Row = {"api": "Fetch", "error_code": 1, "client_id": "reader"}
+    told = [_call(10 + n, 2 + n, **asked, requested_offset=at) for n, at in enumerate((10, 10, 15))]
+    starts = [
+        _call(20 + n, 2.5 + n, "Fetch", log_start_offset=at, requested_offset=at)
+        for n, at in enumerate((20, 20, 24))
+    ]
+    tables: dict[str, Rows] = {
+        "captures": [{"capture": "one.pcap", "first_time": 0, "last_time": 99 * SECOND}],
+        "brokers": [{"node_id": 1, "cluster_id": "c"}],
+        "api_calls": [sent[0], *told, *starts],
+        "partitions": [sent[1], *told, *starts],
+        "record_batches": [sent[2]],
+        "error_codes": told,
+    }
+    (found,) = find("lost_records", tables)
+    assert found.value == 14
+    assert "it asked for offset 10, and the log began at 20" in found.text
+    assert ("400 days old when they were written" in found.text) == says
+    assert ("message.timestamp.type=LogAppendTime" in found.advice) == says

@@ -103,3 +103,24 @@ def test_whoever_is_answered_meanwhile_is_another_connection(request: pytest.Fix
         found = find("replication_slow", {"api_calls": calls, "latencies": calls})
         shown = sorted(call for each in found if "answered others" in each.text for call in each.call_ids)
         assert shown == (alone if len(alone) >= 2 else []), (shown, alone)
+
+
+@pytest.mark.parametrize(("gone_at", "took", "number"), [(104.0, 1.2, 0), (160.0, 1.2, 1), (104.0, 3.1, 1)])
+def test_what_waits_while_a_follower_shuts_down_is_its_restart(
+    gone_at: float, took: float, number: int
+) -> None:
+    """Writes wait until the controller takes the other broker, which ends all connections, out of the set."""
+    written = {"acks": -1, "topics": ["orders"]}
+    calls = [{**_call(n, 100 + n, 100 + n + took, 1, "Produce"), **written} for n in (1, 2)]
+    calls += [_call(n, 90 + n / 4, 90 + n / 4 + 0.001, 2, "Metadata") for n in range(10, 90)]
+    other = {**AT, "broker_address": "10.0.0.9", "connection_id": 9, "broker_bytes": 90}
+    other |= {"first_time": 50 * SECOND, "last_time": int(gone_at * SECOND), "closed_by": "broker"}
+    tables = {
+        "api_calls": calls,
+        "latencies": calls,
+        "connections": [{**other, "close_time": other["last_time"]}],
+    }
+    found = find("replication_slow", tables)
+    assert len(found) == number
+    ended = ["10.0.0.9:9092 ended its connections then." in each.text for each in found]
+    assert ended == [gone_at == 104.0] * number

@@ -91,6 +91,21 @@ def test_a_client_that_closes_beside_a_call_is_no_harm(tmp_path: Path) -> None:
     assert _said(_given_up(tmp_path, seconds=1)) == []
 
 
+@pytest.mark.parametrize(("seconds", "said"), [(9, [("unexplained", "unknown", "auditor")]), (3, [])])
+def test_a_client_that_closes_inside_a_slow_response_is_said(
+    seconds: int, said: list[tuple[str, str, str]], tmp_path: Path
+) -> None:
+    """A part of the response arrives, as through a tiny window; the client gives up before the rest."""
+    stage, script = _open(tmp_path)
+    script.call(_metadata(1), at=SECOND, answer_at=SECOND + MILLISECOND)
+    asked = _metadata(2)
+    script.write(asked.request, at=2 * SECOND, from_client=True)
+    assert asked.response is not None
+    script.write(asked.response[:24], at=2 * SECOND + MILLISECOND, from_client=False)
+    script.close(at=(2 + seconds) * SECOND)
+    assert _said(stage) == said
+
+
 def _alone(folder: Path) -> list[str]:
     """Texts of the rule where no other rule explains anything."""
     rules = [rule for rule in load_rules() if rule.name == "unexplained"]

@@ -73,6 +73,15 @@ def test_records_that_leave_more_behind_had_been_there(tmp_path: Path) -> None:
     assert (row["wait"], parts(row)) == ("none", (0, 0, 90 * MS, 0, 0))
 
 
+def test_less_than_was_asked_for_had_not_been_there(tmp_path: Path) -> None:
+    """A broker answers at once, with less than min_bytes, when it begins another segment."""
+    scene, script = talk()
+    call = messages.fetch(11, 1, records(5), high_watermark=2000, min_bytes=20_000)
+    script.call(call, at=10 * MS, answer_at=100 * MS)
+    row = latencies(tmp_path, scene.packets())[1]
+    assert (row["wait"], parts(row)) == ("long_poll_possible", (0, 0, 1 * MS, 89 * MS, 0))
+
+
 TRANSACTIONAL, CONTROL = 16, 32
 
 

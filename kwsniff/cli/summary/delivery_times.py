@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kwsniff.cli.text_tables import Grid
-from kwsniff.texts import clean, in_time
+from kwsniff.texts import clean, in_percent, in_time
 
 PART_WORDS: Final = {
     "before_wire_ns": "in the producer",
@@ -45,4 +45,4 @@ def _time(took: int | None) -> str:
 
 
 def _mostly(most: Mapping[str, Any] | None) -> str:
-    return "" if most is None else f"{most['share']:.0%} {PART_WORDS[most['part']]}"
+    return "" if most is None else f"{in_percent(most['share'])} {PART_WORDS[most['part']]}"

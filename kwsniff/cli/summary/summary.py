@@ -164,7 +164,7 @@ def _mostly(most: Facts | None, reason: str) -> str:
     else:
         what = _PARTS[part]
     possibly = "possibly " if most["possible"] and part == "deliberate_wait_ns" else ""
-    return f"{most['share']:.0%} {possibly}{what}"
+    return f"{in_percent(most['share'])} {possibly}{what}"
 
 
 def _slowest(latency: Facts, reason: str) -> Iterator[tuple[str, ...]]:

@@ -18,7 +18,8 @@ Rules
   4. A fetch that came back with less than min_bytes and no error, after max_wait or more, waited max_wait for data
      (DelayedFetch), and the few milliseconds by which the broker's timer was late. What is left is the broker's: one
      that stalls is blamed. One that came back with data waited for it if the batches were made meanwhile, by their own
-     timestamps, and did not if they leave more to be fetched. One with read_committed waits for the end of a transaction
+     timestamps, and did not if they leave more to be fetched; but less than min_bytes may be the end of a segment, at
+     which a broker answers. One with read_committed waits for the end of a transaction
      as well (the last stable offset, KIP-98): the marker of that end, made meanwhile, proves it; a first batch that is
      of a transaction may have been held back, and then what is left proves nothing. Of a wait whose end no message shows, all is deliberate but
      a usual broker's own time, and never more than max_wait.
@@ -33,13 +34,14 @@ Rules
        transmission       network        behind others    deliberate wait | broker   network       transmission
 """
 
-from libc.stdint cimport int16_t, int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t
 
 from kwsniff.core.columns.columns cimport *
 from kwsniff.core.kafka.kafka_connection cimport Call, Context, KafkaConnection, Served, waiting_call
 from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.capture.packets cimport NO_TIME
+from kwsniff.core.tcp.arrivals cimport GAP_CUT_OFF
 from kwsniff.core.rows.rows cimport put_call_head, put_known
 from kwsniff.core.declared cimport *
 from kwsniff.core.kafka.apis cimport ApiRange, find_api
@@ -184,6 +186,7 @@ cdef int64_t take_long_poll(Parts* parts, KafkaConnection* kafka, Call* call, Fa
     cdef int64_t made = facts.made_first.value if asked <= 1 else facts.made_last.value
     cdef int64_t late
     cdef bint held_back = call.isolation.is_known and call.isolation.value == READ_COMMITTED and facts.transactional
+    cdef bint ended_early = 0 < facts.record_bytes < asked
     if facts.made_last.is_known and facts.made_last.value > done // MILLISECOND:
         kafka.clocks_differ = True
     if facts.num_errors == 0 and facts.record_bytes < asked and rest >= most:
@@ -191,7 +194,7 @@ cdef int64_t take_long_poll(Parts* parts, KafkaConnection* kafka, Call* call, Fa
         parts.deliberate += most + late
         parts.wait = WAIT_LONG_POLL
         return rest - most - late
-    if rest <= LOCAL or parts.wait != WAIT_NONE or facts.more_left and not held_back \
+    if rest <= LOCAL or parts.wait != WAIT_NONE or facts.more_left and not held_back and not ended_early \
             or facts.num_errors and facts.record_bytes < asked and not ends_wait(facts.first_error):
         return rest
     if held_back and facts.record_bytes >= asked and not kafka.clocks_differ and facts.ended_last.is_known \
@@ -292,6 +295,10 @@ cdef void write_latency(Context* context, KafkaConnection* kafka, Call* call, Fr
     cdef Parts parts
     cdef int64_t round_trip
     cdef int stall
+    if response.torn and response.cause == GAP_CUT_OFF and call.first.time != NO_TIME and response.first.time != NO_TIME:
+        # the client gave up inside it: no latency, but its stalls are known
+        take_stalls(context, kafka, call, call.first.time, call.last.time, response.first.time, <int64_t>INT64_MAX)
+        return
     if (not call.ended or not response.ended or call.first.time == NO_TIME or call.last.time == NO_TIME
             or response.first.time == NO_TIME or response.last.time == NO_TIME
             or response.last.ready < call.first.time):

@@ -45,7 +45,7 @@ _VIOLATIONS: Final = (
 
 
 class Signs(TypedDict):
-    """Whether a call has no response, whether one took LONG_NS, and all error codes."""
+    """Whether a call has no whole response, whether one took LONG_NS, and all error codes."""
 
     unanswered: bool
     long: bool
@@ -152,8 +152,8 @@ class Figures:
 
     def signs(self) -> Signs:
         """What harm calls may show."""
-        long = self._sums["longest_call_ns"] >= LONG_NS
-        return Signs(unanswered=self._sums["unanswered"] > 0, long=long, errors=frozenset(self._errors))
+        unanswered, long = self._sums["unanswered"] + self._sums["cut_off"], self._sums["longest_call_ns"]
+        return Signs(unanswered=unanswered > 0, long=long >= LONG_NS, errors=frozenset(self._errors))
 
     def total_ns(self) -> int | None:
         """What all calls took together; None where only the rows tell."""

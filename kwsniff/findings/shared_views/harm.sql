@@ -57,10 +57,16 @@ create temp view troubled_wait as
 with waits as (
     select c.run_id, c.connection_id, c.call_id, c.client, c.client_address, c.broker, coalesce(c.api_name, 'API ' || c.api_key) as api_name, c.reason, n.closed_by, n.ending, n.lost,
         (c.run_id, c.connection_id) in (select (run_id, connection_id) from known_close) as known,
-        c.request_time as time, case when c.reason in ('connection_closed', 'connection_reset') then coalesce(n.close_time, n.last_time) else m.ends end as until,
+        c.request_time as time, case when c.reason in ('connection_closed', 'connection_reset') then coalesce(case when n.close_time >= c.request_time then n.close_time end, n.last_time) else m.ends end as until,
         c.request_end_time is null as incomplete, coalesce(is_fetch(c.api_name) or is_group_wait(c.api_name), false) as may_wait
     from client_call c join whole_connection n using (run_id, connection_id) left join last_moment m using (run_id)
     where c.status = 'unanswered' and c.request_time is not null
+    union all by name
+    -- a response that a client got a part of, for so long that it gave up
+    select c.run_id, c.connection_id, c.call_id, c.client, c.client_address, c.broker, coalesce(c.api_name, 'API ' || c.api_key) as api_name, 'connection_closed' as reason, 'client' as closed_by, n.ending, n.lost,
+        false as known, c.response_time as time, coalesce(n.close_time, n.last_time) as until, false as incomplete, false as may_wait
+    from client_call c join whole_connection n using (run_id, connection_id)
+    where c.reason = 'cut_off_by_client' and epoch(coalesce(n.close_time, n.last_time) - c.response_time) >= 5
 ),
 judged as (
     select *, not may_wait and epoch(until - time) >= 5 as plain,

@@ -1,4 +1,9 @@
--- Brokers that refused, resigned, went away and returned.
+-- Brokers that refused, resigned, went away and returned; and the clusters that they belong to.
+
+-- A topic is of one cluster. Without ids of clusters, or with one only, all brokers are of the same.
+create temp view cluster_of as
+select address || ':' || port as broker, any_value(cluster_id) as cluster from servers
+where (select count(distinct cluster_id) from servers) > 1 group by all;
 
 -- Times of refused connections by broker. An asof join finds the last one before a time: comparing all of them
 -- with each call would take time proportional to the product of both.
