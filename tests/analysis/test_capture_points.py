@@ -15,6 +15,8 @@ from kwsniff.cli.main import run
 from tests.core.hand import Talk, ask, request, response
 from tests.traffic.files import Frame, pcap
 
+pytestmark = pytest.mark.sample_tests(7)
+
 CAPTURES = Path(__file__).parents[2] / "captures"
 START = 1_700_000_000 * 10**9
 MS, SECOND = 10**6, 10**9

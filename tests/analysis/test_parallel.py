@@ -29,6 +29,8 @@ from tests.traffic import damage, files, messages, scenes, topics
 from tests.traffic.tcp import MILLISECOND, Endpoint, Scene
 from tests.traffic.tunnels import wrapped
 
+pytestmark = pytest.mark.sample_tests(9)
+
 RECORDED = (
     "any_interface", "begun_late", "compression", "group_classic", "group_consumer", "group_share", "idle",
     "killed_broker", "kraft_start", "large_messages", "no_acks", "quorum", "rebalance", "refusals",

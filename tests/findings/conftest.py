@@ -65,7 +65,7 @@ def account_of(tables_of: TablesOf) -> AccountOf:
         with folder.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not kept.exists():
-                kept.write_bytes(pickle.dumps(read_account(folder, load_rules())))
+                kept.write_bytes(pickle.dumps(read_account(folder, load_rules(), as_written=True)))
         account: Account = pickle.loads(kept.read_bytes())  # noqa: S301 - this session wrote it
         return account
 

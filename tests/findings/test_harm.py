@@ -32,6 +32,8 @@ from tests.traffic import messages
 from tests.traffic.records import batch
 from tests.traffic.tcp import Endpoint
 
+pytestmark = pytest.mark.sample_tests(9)
+
 REFUSED = CAPTURES / "incidents" / "not_authorized" / "broker.pcap"
 RESET = CAPTURES / "killed_broker" / "capture.pcap"
 STUCK = CAPTURES / "field" / "l_stuck_consumer.pcap"

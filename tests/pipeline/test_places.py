@@ -33,6 +33,8 @@ from tests.pipeline.places import (
 )
 from tests.traffic.files import Frame
 
+pytestmark = pytest.mark.sample_tests(10)
+
 HEALTHY = ("near", "far_40", "far_120")
 PACE = 60
 
