@@ -14,6 +14,7 @@ import pytest
 
 import kwsniff
 from kwsniff.errors import UsageError
+from kwsniff.findings.views import READ
 from tests.pipeline.places import (
     CLOCKS,
     MILLISECOND,
@@ -168,9 +169,8 @@ def latencies_of(done: kwsniff.Analysis) -> dict[tuple[Any, ...], dict[str, Any]
 def test_the_network_time_is_what_a_call_took_longer_than_beside_the_broker(recording: str) -> None:
     """Witnesses: the broker's file alone, and the hops of calls without losses."""
     paths = [CLOCKS / recording / f"{name}.pcap" for name in ("client", "broker")]
-    done = kwsniff.analyze(paths)
-    rows, beside = latencies_of(done), latencies_of(kwsniff.analyze(paths[1]))
-    alone = latencies_of(kwsniff.analyze(paths[0]))
+    done, *each = (kwsniff.analyze(files, tables=READ) for files in (paths, *paths))
+    rows, alone, beside = map(latencies_of, (done, *each))
     hops = {row["call_id"]: row for row in done.hops.to_pylist()}
     measured = [key for key in rows if key[0] == "client" and ("broker", *key[1:]) in rows]
     assert len(measured) > 30
