@@ -169,8 +169,9 @@ def latencies_of(done: kwsniff.Analysis) -> dict[tuple[Any, ...], dict[str, Any]
 def test_the_network_time_is_what_a_call_took_longer_than_beside_the_broker(recording: str) -> None:
     """Witnesses: the broker's file alone, and the hops of calls without losses."""
     paths = [CLOCKS / recording / f"{name}.pcap" for name in ("client", "broker")]
-    done, *each = (kwsniff.analyze(files, tables=READ) for files in (paths, *paths))
-    rows, alone, beside = map(latencies_of, (done, *each))
+    done = kwsniff.analyze(paths, tables=READ)
+    rows = latencies_of(done)
+    alone, beside = (latencies_of(kwsniff.analyze(path, tables=READ)) for path in paths)
     hops = {row["call_id"]: row for row in done.hops.to_pylist()}
     measured = [key for key in rows if key[0] == "client" and ("broker", *key[1:]) in rows]
     assert len(measured) > 30
