@@ -1,8 +1,9 @@
 """What a short run leaves out: tests marked `slow`, and all but a few cases of the others.
 
-A test marked `sample(n)` keeps n cases, another one MOST_CASES; tests of the house keep all. `--whole` leaves
-out nothing. The seed that pytest-randomly prints chooses the cases: `--randomly-seed=N` runs the same ones
-again. A test that the command line names (`FILE::TEST`) always runs.
+A test marked `sample(n)` keeps n cases, another one MOST_CASES; tests of the house keep all. A module marked
+`sample_tests(n)` keeps n of its tests in a run of all folders. `--whole` leaves out nothing. The seed that
+pytest-randomly prints chooses: `--randomly-seed=N` runs the same again. A test that the command line names
+(`FILE::TEST`) always runs.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("whole"):
         return
     out = {item.nodeid for item in items if item.get_closest_marker("slow")}
+    if _is_of_all_folders(config):
+        out |= _beyond_modules([item for item in items if item.nodeid not in out], _seed(config))
     out |= _beyond_samples(items, _seed(config))
     named = _named_tests(config)
     out = {nodeid for nodeid in out if not nodeid.startswith(named)}
@@ -66,6 +69,28 @@ def _beyond_samples(items: Iterable[pytest.Item], seed: int) -> set[str]:
         ranked = sorted(nodeids, key=lambda nodeid: _rank(nodeid.partition("[")[2], seed))
         out |= set(ranked[sizes[test] :])
     return out
+
+
+def _beyond_modules(items: Iterable[pytest.Item], seed: int) -> set[str]:
+    tests: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    sizes: dict[str, int] = {}
+    for item in items:
+        if mark := item.get_closest_marker("sample_tests"):
+            test = item.nodeid.partition("[")[0]
+            module = test.partition("::")[0]
+            tests[module][test].append(item.nodeid)
+            (sizes[module],) = mark.args
+    return {
+        nodeid
+        for module, cases in tests.items()
+        for test in sorted(cases, key=lambda test: _rank(test, seed))[sizes[module] :]
+        for nodeid in cases[test]
+    }
+
+
+def _is_of_all_folders(config: pytest.Config) -> bool:
+    whole = {config.rootpath, *(config.rootpath / path for path in config.getini("testpaths"))}
+    return any((config.invocation_params.dir / argument).resolve() in whole for argument in config.args)
 
 
 def _rank(case: str, seed: int) -> float:

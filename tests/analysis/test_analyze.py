@@ -24,6 +24,8 @@ from tests.traffic.files import frames, pcap
 from tests.traffic.scenes import two_clients
 from tests.traffic.truth import truth
 
+pytestmark = pytest.mark.sample_tests(8)
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

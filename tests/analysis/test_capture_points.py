@@ -12,8 +12,11 @@ import kwsniff
 from kwsniff.analysis import capture_points
 from kwsniff.analysis.capture_points import Samples, find_places, join_samples, samples_of_each
 from kwsniff.cli.main import run
+from kwsniff.findings.views import READ
 from tests.core.hand import Talk, ask, request, response
 from tests.traffic.files import Frame, pcap
+
+pytestmark = pytest.mark.sample_tests(7)
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 START = 1_700_000_000 * 10**9
@@ -91,7 +94,7 @@ def test_a_conversation_that_one_place_saw_from_later_on_counts_once(tmp_path: P
     """The broker's capture began in its middle and ended after the client's."""
     here, there = _talk(40)[:80], _moved(_talk(40), 2 * SECOND)[50:]
     pair = [_written(tmp_path / "a.pcap", here), _written(tmp_path / "b.pcap", there)]
-    calls, connections, again = _seen(kwsniff.analyze(pair))
+    calls, connections, again = _seen(kwsniff.analyze(pair, tables=READ))
     assert (connections, again) == (1, 0)
     assert calls == 26  # of 80 packets, three of the handshake
 
@@ -110,7 +113,7 @@ def test_what_one_place_lost_is_no_retransmission_of_the_other(tmp_path: Path) -
             enumerate(zip(at, talk.packets, strict=True))]  # fmt: skip
     there = _moved(here[:-3] + here[-2:], SECOND)
     pair = [_written(tmp_path / "a.pcap", here), _written(tmp_path / "b.pcap", there)]
-    assert _seen(kwsniff.analyze(pair)) == (21, 1, len(request(20)))
+    assert _seen(kwsniff.analyze(pair, tables=READ)) == (21, 1, len(request(20)))
 
 
 def test_a_rotation_goes_on(tmp_path: Path) -> None:
@@ -155,8 +158,8 @@ def test_why_says_it_and_nothing_is_wrong(tmp_path: Path, capsys: pytest.Capture
 @pytest.mark.parametrize("folder", PAIRS, ids=lambda path: path.name)
 def test_recordings_of_client_and_broker_count_once(folder: Path) -> None:
     """The client's addresses and ports are those of one file or the other, each once."""
-    alone = [kwsniff.analyze(folder / f"{side}.pcap") for side in ("client", "broker")]
-    found = kwsniff.analyze([folder / "client.pcap", folder / "broker.pcap"])
+    alone = [kwsniff.analyze(folder / f"{side}.pcap", tables=READ) for side in ("client", "broker")]
+    found = kwsniff.analyze([folder / "client.pcap", folder / "broker.pcap"], tables=READ)
     calls, connections, again = _seen(found)
     assert max(_seen(each)[0] for each in alone) <= calls
     assert again in {_seen(each)[2] for each in alone}
@@ -187,7 +190,7 @@ def test_long_captures_agree_in_what_they_keep(tmp_path: Path, monkeypatch: pyte
     common, looked_at = (int(word) for word in note.split("(")[1].split(" that")[0].split(" of "))
     assert common == looked_at
     assert 3 <= common <= 64
-    assert _seen(kwsniff.analyze(pair))[:2] == (1000, 1)
+    assert _seen(kwsniff.analyze(pair, tables=READ))[:2] == (1000, 1)
 
 
 def test_samples_of_parts_are_those_of_the_whole() -> None:

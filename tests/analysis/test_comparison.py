@@ -17,6 +17,8 @@ from kwsniff.verify import comparison, tshark
 from kwsniff.verify.comparison import REASONS, compare_with_tshark
 from kwsniff.verify.tshark import TsharkMessage
 
+pytestmark = pytest.mark.sample_tests(5)
+
 CAPTURES = Path(__file__).parents[2] / "captures"
 FIRST_STEPS = CAPTURES / "first_steps" / "capture.pcap"
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")

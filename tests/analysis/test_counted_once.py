@@ -19,6 +19,8 @@ from kwsniff.cli.main import run
 from kwsniff.cli.summary.summary import show_summary
 from tests.traffic.nat import with_nat_twin, without_twin
 
+pytestmark = pytest.mark.sample_tests(4)
+
 ROOT = Path(__file__).parents[2] / "captures"
 SHOWN = ("first_steps", "group_classic", "rebalance", "transactions", "compression", "refusals")
 """Errors, groups, rebalances, transactions and commits, batches, findings."""

@@ -15,6 +15,7 @@ import kwsniff
 from kwsniff.analysis import parallel, rows
 from kwsniff.analysis.parallelism import OneAnalyzerNeeded, num_analyzers
 from kwsniff.errors import CaptureError, UsageError
+from kwsniff.findings.views import READ
 from kwsniff.layout.catalog import Catalog
 from kwsniff.limits import Limits
 from kwsniff.sources import files as sources
@@ -64,8 +65,10 @@ def needed_one(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 
 def found(paths: Any, jobs: int, **options: Any) -> Found:
-    result = kwsniff.analyze(paths, jobs=jobs, run_id=RUN, **options)
-    rows = {name: result.table(name).to_pylist() for name in TABLES}
+    # Findings in memory are made of these rows, whoever read them; those in passing:
+    # test_files_hold_the_same_rows.
+    result = kwsniff.analyze(paths, jobs=jobs, run_id=RUN, tables=READ, **options)
+    rows = {name: result.table(name).to_pylist() for name in READ}
     # Rows that other connections prove something of come once these had their say, or enough of them wait.
     rows["latencies"].sort(key=lambda row: row["call_id"])
     return rows, json.loads(json.dumps(dict(result.summary), default=str))
@@ -75,7 +78,7 @@ def assert_same(paths: Any, *numbers: int, **options: Any) -> Found:
     rows, summary = found(paths, 1, **options)
     for jobs in numbers:
         others, told = found(paths, jobs, **options)
-        for table in TABLES:
+        for table in READ:
             assert others[table] == rows[table], (jobs, table)
         assert told == summary, jobs
     return rows, summary
@@ -222,8 +225,12 @@ def test_secrets_in_a_capture_reach_all_that_they_are_for(
 
 
 @pytest.mark.slow
-def test_files_hold_the_same_rows(in_turns: None, tmp_path: Path) -> None:
-    capture = capture_of("versions_4_4")
+@pytest.mark.parametrize(
+    "capture",
+    [capture_of("versions_4_4"), *(CAPTURES / "incidents" / "not_authorized").glob("*.pcap")],
+    ids=lambda path: path.parent.name,
+)
+def test_files_hold_the_same_rows(in_turns: None, tmp_path: Path, capture: Path) -> None:
     for jobs in (1, 3):
         kwsniff.analyze(capture, output=tmp_path / str(jobs), jobs=jobs, run_id=RUN)
     for name in TABLES:
@@ -231,6 +238,7 @@ def test_files_hold_the_same_rows(in_turns: None, tmp_path: Path) -> None:
         if name == "latencies":
             one, three = (sorted(rows, key=lambda row: row["call_id"]) for rows in (one, three))
         assert three == one, name
+        assert one or name not in {"findings", "finding_calls"} or capture.parent.name == "versions_4_4"
 
 
 @pytest.mark.slow

@@ -12,6 +12,8 @@ import kwsniff
 from kwsniff.cli.main import run
 from kwsniff.findings import finding_calls
 
+pytestmark = pytest.mark.sample_tests(4)
+
 CAPTURE = Path(__file__).parents[2] / "captures" / "incidents" / "broker_stalled" / "broker.pcap"
 
 

@@ -23,6 +23,8 @@ from tests.house.tree import ROOT
 from tests.traffic.files import frames, pcap
 from tests.traffic.scenes import two_clients
 
+pytestmark = pytest.mark.sample_tests(10)
+
 
 @pytest.fixture
 def capture(tmp_path: Path) -> Path:

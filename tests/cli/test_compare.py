@@ -13,6 +13,8 @@ from kwsniff.cli.compare import NOTHING_TO_COMPARE
 from kwsniff.cli.main import DONE, FAILED, run
 from tests.cli.shown import CAPTURES, FIRST_STEPS, ROOT, page
 
+pytestmark = pytest.mark.sample_tests(4)
+
 CLOCKS = CAPTURES / "clocks"
 
 

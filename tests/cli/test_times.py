@@ -15,6 +15,8 @@ pytest.importorskip("kwsniff.core.analyzer", reason="the analyzer is not built")
 import kwsniff
 from kwsniff.cli.main import run
 
+pytestmark = pytest.mark.sample_tests(5)
+
 CAPTURES = Path(__file__).parents[2] / "captures"
 CAPTURE = str(CAPTURES / "first_steps" / "capture.pcap")
 QUOTA = str(CAPTURES / "clocks" / "quota" / "broker.pcap")

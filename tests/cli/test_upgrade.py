@@ -15,6 +15,8 @@ from kwsniff.findings.upgrade import Client, find_breaks, judge
 from kwsniff.findings.views import open_folder
 from tests.cli.shown import CAPTURES, ROOT, page, recorded
 
+pytestmark = pytest.mark.sample_tests(7)
+
 
 def written(place: Path, *names: str) -> str:
     kwsniff.analyze([recorded(name) for name in names], output=place)

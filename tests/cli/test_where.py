@@ -18,6 +18,8 @@ from tests.traffic.tcp import MILLISECOND, Endpoint, Scene
 
 from .shown import CAPTURES, FIRST_STEPS, written
 
+pytestmark = pytest.mark.sample_tests(5)
+
 FILTERS = {
     "api_name = 'Produce' and latency > 1ms and topic in (orders, carts)": 3,
     "error in (NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION) and client_id ~ SHOP": 5,

@@ -14,6 +14,8 @@ from tests.traffic.files import frames, pcap
 from tests.traffic.scenes import two_clients
 from tests.wireshark.seen import needs_tshark
 
+pytestmark = pytest.mark.sample_tests(4)
+
 PLUGINS = Path(".local/lib/wireshark/plugins")
 INDEXES = Path(".config/wireshark/kwsniff")
 

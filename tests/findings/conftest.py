@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import kwsniff
+from kwsniff.findings import views
 from kwsniff.findings.rule import load_rules
 from tests.findings.account import Account, read_account
 
@@ -65,11 +66,23 @@ def account_of(tables_of: TablesOf) -> AccountOf:
         with folder.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not kept.exists():
-                kept.write_bytes(pickle.dumps(read_account(folder, load_rules())))
+                kept.write_bytes(pickle.dumps(read_account(folder, load_rules(), as_written=True)))
         account: Account = pickle.loads(kept.read_bytes())  # noqa: S301 - this session wrote it
         return account
 
     return read
+
+
+@pytest.fixture
+def asked_as_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queries are asked in the order in which they are written: what is found is the same, in less time."""
+    set_up = views._set_up
+
+    def change(database: Any, memory: str = views.MEMORY) -> None:
+        set_up(database, memory)
+        database.execute("pragma disable_optimizer")
+
+    monkeypatch.setattr(views, "_set_up", change)
 
 
 def without_run(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

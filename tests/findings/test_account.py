@@ -18,6 +18,8 @@ from tests.findings.measured import Recording, recordings
 from tests.findings.stage import Stage
 from tests.findings.test_unexplained import _given_up, _late
 
+pytestmark = pytest.mark.sample_tests(4)
+
 RECORDED = {(each.name, each.place): each for each in recordings()}
 KILLED = CAPTURES / "killed_broker" / "capture.pcap"
 

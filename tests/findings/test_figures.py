@@ -31,6 +31,8 @@ from tests.perf.loads import SMALL_PERIOD, Offsets, mixed, rounds, small
 from tests.perf.repeat import write
 from tests.traffic.exchange import Exchange
 
+pytestmark = pytest.mark.sample_tests(8)
+
 INCIDENTS = ROOT / "captures" / "incidents"
 RECORDINGS = [
     about.parent / file

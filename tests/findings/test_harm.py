@@ -24,13 +24,15 @@ from kwsniff.tables.enums import WORDS
 from kwsniff.tables.harm import KEYS
 from kwsniff.tables.stored_files import files_of_tables
 from tests.findings.account import CAPTURES, read_account
-from tests.findings.conftest import ENOUGH, TablesOf
+from tests.findings.conftest import ENOUGH, AccountOf, TablesOf
 from tests.findings.measured import Recording, recordings
 from tests.findings.stage import Stage
 from tests.findings.test_consumer_stuck import BROKER, RECORDS, read
 from tests.traffic import messages
 from tests.traffic.records import batch
 from tests.traffic.tcp import Endpoint
+
+pytestmark = pytest.mark.sample_tests(9)
 
 REFUSED = CAPTURES / "incidents" / "not_authorized" / "broker.pcap"
 RESET = CAPTURES / "killed_broker" / "capture.pcap"
@@ -73,10 +75,13 @@ def test_figures_show_what_sql_over_the_tables_finds(recording: Recording, table
 
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("recording", recordings(), ids=lambda each: f"{each.name}-{each.place}")
-def test_sql_over_the_column_gives_the_account(recording: Recording, tables_of: TablesOf) -> None:
-    """calls = fine + routine + explained + unexplained; the two first are the rest."""
+def test_sql_over_the_column_gives_the_account(
+    recording: Recording, tables_of: TablesOf, account_of: AccountOf
+) -> None:
+    """calls = fine + routine + explained + unexplained; the two first are the rest. The column is filled by
+    rules worth asking, the account is of all."""
     folder = tables_of(recording.path)
-    account = read_account(folder)
+    account = account_of(recording.path)
     for table, key, told in (
         ("api_calls", "call_id", account.calls),
         ("connections", "connection_id", account.connections),

@@ -31,6 +31,8 @@ from tests.traffic.hello import client_hello, records
 from tests.traffic.tcp import MILLISECOND, Endpoint
 from tests.traffic.wire import sized
 
+pytestmark = pytest.mark.sample_tests(14)
+
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:

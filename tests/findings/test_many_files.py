@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import kwsniff
+from kwsniff.findings import table_views, views
 from kwsniff.findings.evaluate import evaluate
 from kwsniff.findings.views import READ, open_folder
 from tests.house.tree import ROOT
@@ -32,11 +33,20 @@ def _write(folder: Path, tables: dict[str, pa.Table], parts: int) -> None:
             pq.write_table(rows.slice(begin, end - begin), folder / name / f"{number:03}.parquet")
 
 
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> int:
+    """So many files are few here; beyond them are many, of which each rule reads all."""
+    for module in (table_views, views):
+        monkeypatch.setattr(module, "FEW", 4)
+    return 4
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("parts", [2, MANY])
+@pytest.mark.parametrize("more", [-2, 0, 1])
 def test_findings_do_not_depend_on_the_number_of_files(
-    parts: int, tables: dict[str, pa.Table], tmp_path: Path
+    more: int, few: int, tables: dict[str, pa.Table], tmp_path: Path
 ) -> None:
+    parts = few + more
     _write(tmp_path / "whole", tables, 1)
     _write(tmp_path / "parts", tables, parts)
     with open_folder(tmp_path / "whole") as whole, open_folder(tmp_path / "parts") as database:

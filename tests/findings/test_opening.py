@@ -10,6 +10,8 @@ import pytest
 from tests.findings.opened import OTHER, SECOND, call, connection, judge, kafka, silent, unheard
 from tests.findings.scripted import Rows
 
+pytestmark = pytest.mark.sample_tests(9)
+
 # -- SYNs without an answer ---------------------------------
 
 SPEAKING = kafka(90, 0, 50)

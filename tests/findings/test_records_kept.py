@@ -12,6 +12,8 @@ from tests.findings.conftest import FindingsOf
 from tests.findings.scripted import Rows, find
 from tests.house.tree import ROOT
 
+pytestmark = pytest.mark.sample_tests(11)
+
 INCIDENTS = ROOT / "captures" / "incidents"
 SECOND = 1_000_000
 ALL = -1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,35 +11,71 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kwsniff.findings import small_tables
+from kwsniff.findings import small_tables, views
 from kwsniff.findings.finding_rows import find_in_files
+from kwsniff.findings.rule import load_rules
 from kwsniff.findings.small_tables import are_few, are_small
 from kwsniff.tables.stored_files import files_of_tables
 from tests.findings.account import read_account
-from tests.findings.conftest import AccountOf, TablesOf
+from tests.findings.conftest import TablesOf
 from tests.findings.test_figures import RECORDINGS
 
 MEMORY = "512MB"
+_GROUPS = 11
+TOGETHER = [RECORDINGS[first::_GROUPS] for first in range(_GROUPS)]
+"""Runs in one folder, some 20 of them: rules are planned once for all."""
+ALONE = [
+    [path]
+    for path in RECORDINGS
+    if (path.parent.name, path.stem) in (("leader_killed_in_sync", "broker"), ("mtu_answers", "broker"))
+]
+"""What rules find in these, among others they do not."""
+
+
+def _named(captures: Sequence[Path]) -> str:
+    return f"{captures[0].parent.name}-{captures[0].stem}-{len(captures)}"
+
+
+@pytest.fixture
+def open_as(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    """Whether the database keeps the rows of all tables from now on, or of none."""
+
+    def change(kept: bool) -> None:
+        monkeypatch.setattr(views, "are_small", lambda *_: kept)
+
+    return change
+
+
+def _put_together(folders: Sequence[Path], folder: Path) -> None:
+    """Writes the tables of several runs as one folder of them."""
+    for name in {file.name for each in folders for file in each.glob("*.parquet")}:
+        parts = [pq.ParquetFile(each / name).read() for each in folders if (each / name).exists()]
+        pq.write_table(pa.concat_tables(parts).unify_dictionaries(), folder / name)
 
 
 @pytest.mark.slow
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("capture", RECORDINGS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize("captures", [*TOGETHER, *ALONE], ids=_named)
 def test_findings_calls_and_accounts_are_the_same_over_kept_rows_and_over_files(
-    capture: Path, tables_of: TablesOf, account_of: AccountOf, monkeypatch: pytest.MonkeyPatch
+    captures: Sequence[Path], tables_of: TablesOf, open_as: Callable[[bool], None], tmp_path: Path
 ) -> None:
-    """Those over kept rows are of all rules, the others of rules worth asking by figures of files."""
-    folder = tables_of(capture)
-    kept = account_of(capture)
-    monkeypatch.setattr(small_tables, "_BYTES", 0)
-    # Of several recordings of an incident the last is read as `analyze` reads files, others as `why` does.
-    beside = [each for each in RECORDINGS if each.parent == capture.parent]
-    if len(beside) == 1 or capture != beside[-1]:
-        viewed = read_account(folder)
-        assert (kept.kept, viewed.kept) == (True, False)
-        assert replace(viewed, kept=True) == kept
-    if capture == beside[-1]:
-        assert find_in_files(files_of_tables(folder)) == kept.findings
+    """Those over kept rows are of all rules, the others of rules worth asking by figures of files: as `why`
+    reads these, and as `analyze` does."""
+    _put_together([tables_of(capture) for capture in captures], tmp_path)
+    open_as(True)
+    kept = read_account(tmp_path, load_rules())
+    open_as(False)
+    viewed = read_account(tmp_path)
+    assert kept.rows["calls"] + kept.rows["connections"] > 0
+    assert (kept.kept, viewed.kept) == (True, False)
+    assert replace(viewed, kept=True) == kept
+    assert find_in_files(files_of_tables(tmp_path)) == kept.findings
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("capture", RECORDINGS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_tables_of_a_recording_are_small(capture: Path, tables_of: TablesOf) -> None:
+    assert are_small(files_of_tables(tables_of(capture)).values(), MEMORY)
 
 
 def _rows(text: str, number: int) -> pa.Table:

@@ -9,6 +9,7 @@ import pytest
 from tests.findings.measured import Recording, recordings
 from tests.findings.variations import VARIATIONS, Pcap, given, vary
 
+pytestmark = pytest.mark.usefixtures("asked_as_written")
 ALL = {(each.name, each.place): each for each in recordings()}
 STAYS = [
     ("advertised_unreachable", "broker"),

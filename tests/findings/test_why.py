@@ -23,6 +23,8 @@ from tests.house.tree import ROOT
 from tests.traffic.files import Frame, pcap
 from tests.traffic.hello import client_hello, records, server_hello
 
+pytestmark = pytest.mark.sample_tests(6)
+
 STALLED = ROOT / "captures" / "incidents" / "broker_stalled" / "broker.pcap"
 HEALTHY = ROOT / "captures" / "incidents" / "healthy_idle" / "broker.pcap"
 

@@ -38,6 +38,28 @@ def test_some(request):
     chosen = short_run.some(request.config, range(1000), 5)
     print("chosen", *chosen)
 """
+_SAMPLED = """
+import pytest
+
+pytestmark = pytest.mark.sample_tests(2)
+
+def test_1():
+    pass
+
+def test_2():
+    pass
+
+@pytest.mark.parametrize("number", range(2))
+def test_3(number):
+    pass
+
+@pytest.mark.slow
+def test_4():
+    pass
+
+def test_5():
+    pass
+"""
 _CONFTEST = """
 from tests import short_run
 
@@ -56,6 +78,15 @@ def pytest_collection_modifyitems(config, items):
 def checkout(tmp_path: Path) -> Path:
     (tmp_path / "test_one.py").write_text(_MODULE, "utf-8")
     (tmp_path / "conftest.py").write_text(_CONFTEST, "utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def sampled(tmp_path: Path) -> Path:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_two.py").write_text(_SAMPLED, "utf-8")
+    (tmp_path / "conftest.py").write_text(_CONFTEST, "utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = tests\n", "utf-8")
     return tmp_path
 
 
@@ -102,6 +133,23 @@ def test_a_test_that_is_named_runs(checkout: Path) -> None:
     assert ran(checkout, f"{checkout / 'test_one.py'}::test_case[99]")[0] == {"test_case[99]"}
 
 
+@pytest.mark.slow
+def test_a_module_has_as_many_tests_as_it_says_where_all_folders_run(sampled: Path) -> None:
+    quick = {"test_1", "test_2", "test_3", "test_5"}
+    seen = set()
+    for seed in range(3):
+        names, _ = ran(sampled, f"--randomly-seed={seed}")
+        tests = {name.partition("[")[0] for name in names}
+        assert len(tests) == 2
+        assert ("test_3[0]" in names) == ("test_3[1]" in names)  # with all its cases
+        seen |= tests
+    assert seen == quick
+    assert ran(sampled, "--randomly-seed=7") == ran(sampled, "--randomly-seed=7", "-n", "1")
+    of_folder, _ = ran(sampled, "tests/test_two.py")
+    assert {name.partition("[")[0] for name in of_folder} == quick
+    assert len(ran(sampled, "--whole")[0]) == 6
+
+
 def test_every_room_keeps_half_of_its_tests_in_a_short_run() -> None:
     slow: Counter[str] = Counter()
     tests: Counter[str] = Counter()
@@ -110,11 +158,16 @@ def test_every_room_keeps_half_of_its_tests_in_a_short_run() -> None:
             continue
         room = relative(path.parent)
         module = ast.parse(path.read_text("utf-8"))
-        is_slow = any(_is_mark(node) and "mark.slow" in ast.unparse(node) for node in module.body)
-        for node in module.body:
-            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-                tests[room] += 1
-                slow[room] += is_slow or any("mark.slow" in ast.unparse(mark) for mark in node.decorator_list)
+        marks = "".join(ast.unparse(node) for node in module.body if _is_mark(node))
+        is_slow, most = "mark.slow" in marks, re.search(r"sample_tests\((\d+)\)", marks)
+        listed = [
+            is_slow or any("mark.slow" in ast.unparse(mark) for mark in node.decorator_list)
+            for node in module.body
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        ]
+        quick = listed.count(False)
+        tests[room] += len(listed)
+        slow[room] += len(listed) - (min(quick, int(most[1])) if most else quick)
     assert len(tests) > 20
     assert {room: (slow[room], count) for room, count in tests.items() if slow[room] > count / 2} == {}
 

@@ -33,6 +33,8 @@ from kwsniff.tables.schema import TABLES
 
 from .running import PATIENCE_S, ROOT, FileSource
 
+pytestmark = pytest.mark.sample_tests(8)
+
 INCIDENTS = ROOT / "captures" / "incidents"
 ROWS = 500_000
 

@@ -28,6 +28,8 @@ from .running import PATIENCE_S, ROOT
 from .test_findings import packets
 from .test_session import in_order, plain
 
+pytestmark = pytest.mark.sample_tests(5)
+
 CAPTURES = sorted(ROOT.glob("captures/*/capture.pcap*"))[::6]
 COMPARED = TABLES.keys() - FOUND  # those are of a folder
 ONE = next(ROOT.glob("captures/group_classic/capture.pcap*"))

@@ -32,6 +32,8 @@ from tests.traffic.scenes import one_by_one
 
 from .running import PATIENCE_S, ROOT, FileSource, table
 
+pytestmark = pytest.mark.sample_tests(8)
+
 CAPTURES = ROOT / "captures"
 MANY = [
     *("first_steps/capture.pcap", "codecs/capture.pcapng", "transaction/capture.pcap"),

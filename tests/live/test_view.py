@@ -28,6 +28,8 @@ from tests.record.mock import MockCluster
 from .running import PATIENCE_S, ROOT, needs_capture, ports_of, talk
 from .test_window import batches, many_clients
 
+pytestmark = pytest.mark.sample_tests(7)
+
 
 def pressed(*keys: str, **before: object) -> ViewState:
     state = ViewState(**before)  # type: ignore[arg-type]

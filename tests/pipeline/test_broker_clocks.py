@@ -30,6 +30,8 @@ from tests.pipeline.clocks import (
 )
 from tests.pipeline.explained import kinds, page
 
+pytestmark = pytest.mark.sample_tests(4)
+
 # Share of calls that agree, of all recordings together, by side and part.
 FLOORS = {
     ("client", "wait"): 0.99,

@@ -14,6 +14,7 @@ import pytest
 
 import kwsniff
 from kwsniff.errors import UsageError
+from kwsniff.findings.views import READ
 from tests.pipeline.places import (
     CLOCKS,
     MILLISECOND,
@@ -32,6 +33,8 @@ from tests.pipeline.places import (
     write,
 )
 from tests.traffic.files import Frame
+
+pytestmark = pytest.mark.sample_tests(10)
 
 HEALTHY = ("near", "far_40", "far_120")
 PACE = 60
@@ -166,9 +169,9 @@ def latencies_of(done: kwsniff.Analysis) -> dict[tuple[Any, ...], dict[str, Any]
 def test_the_network_time_is_what_a_call_took_longer_than_beside_the_broker(recording: str) -> None:
     """Witnesses: the broker's file alone, and the hops of calls without losses."""
     paths = [CLOCKS / recording / f"{name}.pcap" for name in ("client", "broker")]
-    done = kwsniff.analyze(paths)
-    rows, beside = latencies_of(done), latencies_of(kwsniff.analyze(paths[1]))
-    alone = latencies_of(kwsniff.analyze(paths[0]))
+    done = kwsniff.analyze(paths, tables=READ)
+    rows = latencies_of(done)
+    alone, beside = (latencies_of(kwsniff.analyze(path, tables=READ)) for path in paths)
     hops = {row["call_id"]: row for row in done.hops.to_pylist()}
     measured = [key for key in rows if key[0] == "client" and ("broker", *key[1:]) in rows]
     assert len(measured) > 30

@@ -47,7 +47,7 @@ def test_two_places_tell_the_same(recording: str) -> None:
 @pytest.mark.parametrize("paths", [*RECORDED, *PAIRS], ids=named)
 def test_stalls_of_a_call_are_part_of_its_transmission_and_network_time(paths: list[Path]) -> None:
     """Of one place and, where the network time is measured, of two."""
-    run = kwsniff.analyze(paths)
+    run = kwsniff.analyze(paths, tables=["stalls", "latencies"])
     with duckdb.connect() as database:
         database.register("stalls", run.stalls)
         database.register("latencies", run.latencies)

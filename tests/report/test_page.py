@@ -32,6 +32,8 @@ from kwsniff.tables.stored_files import files_of_tables
 
 from .browser import ask, needs_chromium
 
+pytestmark = pytest.mark.sample_tests(8)
+
 ROOT = Path(__file__).parents[2]
 INCIDENTS = ROOT / "captures" / "incidents"
 LARGEST = 3_000_000
@@ -51,15 +53,9 @@ HOSTILE = (
 )
 """Names that are text, whatever they look like."""
 _NAMES = (
-    "client_id",
-    "topic",
-    "group_id",
-    "reason_member",
-    "first_member",
-    "last_member",
-    "error_message",
+    "client_id", "topic", "group_id", "reason_member", "first_member", "last_member", "error_message",
     "capture",
-)
+)  # fmt: skip
 
 
 def incident(name: str) -> list[str]:

@@ -23,6 +23,8 @@ from kwsniff.spark.pipeline import run_pipeline
 from kwsniff.tables.stored_files import INTENT, open_catalog
 from tests.spark.compare import analyzed_once
 
+pytestmark = pytest.mark.sample_tests(3)
+
 ROOT = Path(__file__).parents[2]
 ONE, OTHER = (ROOT / "captures" / name / "capture.pcap" for name in ("transactions", "first_steps"))
 SHOWN = ("api_calls", "connections", "transactions", "partitions")

@@ -24,6 +24,8 @@ from kwsniff.spark.pipeline import Result, run_pipeline
 from kwsniff.spark.storage import Place
 from kwsniff.tables.schema import TABLES
 
+pytestmark = pytest.mark.sample_tests(7)
+
 CAPTURES = Path(__file__).parents[2] / "captures"
 RECORDED = (
     "any_interface", "begun_late", "compression", "group_classic", "group_consumer", "group_share",

@@ -21,6 +21,8 @@ from kwsniff.tables.schema import TABLES
 from tests.spark.compare import analyzed, rotated, written
 from tests.spark.store import as_if_local, new_bucket, put, s3
 
+pytestmark = pytest.mark.sample_tests(3)
+
 CAPTURES = Path(__file__).parents[2] / "captures"
 NAMES = ("capture", "subject", "call_ids", "text", "command", "advice")
 

@@ -29,6 +29,8 @@ from kwsniff.spark.stream import Stream
 from kwsniff.tables.column import RUN
 from kwsniff.tables.schema import TABLES
 
+pytestmark = pytest.mark.sample_tests(6)
+
 
 @pytest.mark.slow
 @pytest.mark.sample(1)

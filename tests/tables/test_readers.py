@@ -15,6 +15,8 @@ from kwsniff.tables.schema import TABLES, arrow_schema, spark_ddl
 from tests.traffic.files import frames, pcap
 from tests.traffic.scenes import one_by_one, vocabulary
 
+pytestmark = pytest.mark.sample_tests(4)
+
 CAPTURES = Path(__file__).parents[2] / "captures"
 RECORDED = ("first_steps", "transactions", "group_classic")
 

@@ -23,7 +23,7 @@ RECORDINGS = sorted(
 STEPS = CAPTURES / "first_steps" / "capture.pcap"
 FINDING = FIELDS.index("kwsniff.finding")
 
-pytestmark = needs_tshark
+pytestmark = [needs_tshark, pytest.mark.sample_tests(6)]
 
 
 def indexed(folder: Path, *captures: Path) -> tuple[Path, Path]:
