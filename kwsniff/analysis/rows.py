@@ -75,6 +75,8 @@ class Rows:
         self._path = RowPath(catalog, chosen)
         self._writer = writer
         self._memory = memory
+        self._kept_bytes = 0
+        """Of rows that the caller gets: they come in addition to the limit."""
         self._timelines = Timelines(catalog, memory, chosen)
         self._worker = Worker("kwsniff-tables")
         self._writing = Worker("kwsniff-writing")
@@ -101,7 +103,7 @@ class Rows:
     def drain(self, analyzer: Analyzer, tables: Iterable[str]) -> None:
         """Takes tables off the analyzer, after what was taken before is settled."""
         self.flush()
-        keep_below(self._memory)
+        keep_below(self._memory + self._kept_bytes)
         # Tables without rows, too: the summary counts them.
         columns = {table: analyzer.drain(table) for table in tables}
         self._worker.submit(self._take_in, columns)
@@ -110,7 +112,7 @@ class Rows:
         """Takes what several analyzers gave of the same packets, those of each one behind the other. `names`:
         what was learned of topics by then. `last`: no more comes."""
         self.flush()
-        keep_below(self._memory)
+        keep_below(self._memory + self._kept_bytes)
         self._worker.submit(self._take_in_turn, parts, names, last)
 
     def flush(self) -> None:
@@ -140,6 +142,7 @@ class Rows:
                 self.figures.add(table, batch)
         else:
             self.batches[table].append(batch)
+            self._kept_bytes += batch.nbytes
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
         """Rows that are not the core's."""
