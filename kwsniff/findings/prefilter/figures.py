@@ -27,6 +27,7 @@ from kwsniff.findings.prefilter.dictionaries import (
 from kwsniff.findings.prefilter.lags import Lags
 from kwsniff.findings.prefilter.offers import OF_RANGES, Offers
 from kwsniff.findings.prefilter.partition_volumes import Plain, Volumes
+from kwsniff.findings.prefilter.queues import OF_LATENCIES, Queues
 from kwsniff.findings.prefilter.stalls import stalled_ns
 from kwsniff.findings.prefilter.stuck_reads import StandingReads
 from kwsniff.findings.rule import Rule, load_gates, rules_behind
@@ -37,7 +38,7 @@ BATCH_ROWS: Final = 1 << 16
 LONG_NS: Final = 1_000_000_000
 """What harm.py takes for long."""
 _LONGEST_US: Final = 10**15
-"""Longer times are damage; in nanoseconds they still fit."""
+"""Longer times are damage; in nanoseconds they fit."""
 _MALFORMED: Final = ("framing_lost", "undecodable_request")
 _VIOLATIONS: Final = (
     "answered_out_of_order", "unexpected_response", "undecodable_response", "null_not_allowed",
@@ -67,6 +68,7 @@ class Figures:
         self._commits = CallRates("is_commit")
         self._questions = CallRates("is_question")
         self._offers = Offers()
+        self._queues = Queues()
         self._servers = False
         """Whether some calls are not those of clients."""
         self._unsure = False
@@ -122,7 +124,7 @@ class Figures:
 
     def _list_counted(self) -> Sequence[Any]:
         calls = self._pace, self._commits, self._questions
-        return *calls, self._volumes, self._plain, self._lags, self._reads, self._offers
+        return *calls, self._volumes, self._plain, self._lags, self._reads, self._offers, self._queues
 
     def add_twins(self, number: int) -> None:
         """Connections that were added before it was known whose twins they are."""
@@ -188,6 +190,7 @@ class Figures:
         found["commit_rate"], found["refused_commits"] = self._commits.greatest(), self._commits.refused
         found["question_rate"] = self._questions.greatest()
         found["without_metadata"] = self._offers.without_metadata
+        found["queued_calls"] = self._queues.greatest()
         # The rule leaves out what servers and twins commit.
         sure = not (self._unsure or self.twins or self._servers)
         found["lag_growth"] = self._lags.growth(sure=sure)
@@ -244,9 +247,7 @@ class Figures:
         self._most("longest_ns", broker + in_line)
         sums = self._sums
         sums["calls_in_line"] += np.count_nonzero(in_line >= 100_000_000)
-        # What waited in a queue on its way, beyond the round trip that the handshake showed.
-        held_up = numbers_of(batch, "network_ns", null=0) - numbers_of(batch, "round_trip_ns", null=0)
-        sums["queued_calls"] += np.count_nonzero(held_up >= 30_000_000)
+        self._queues.add_calls(batch)
         totals = numbers_of(batch, "total_ns", null=0)
         self._most("longest_call_ns", totals)
         sums["total_ns"] += int(totals.sum(dtype=np.int64))
@@ -260,6 +261,7 @@ class Figures:
             self._sums[name] = max(self._sums[name], number)
         self._note_brokers(find_first_brokers(batch))
         self._volumes.shown.add_connections(batch)
+        self._queues.add_connections(batch)
 
     def _note_brokers(self, brokers: Mapping[str, Sequence[Any]]) -> None:
         if len(self._brokers) <= MOST_CLIENTS:
@@ -329,7 +331,7 @@ _GROUP_CALLS: Final = {"leaves": "is_leave", "heartbeats": "is_heartbeat", "shar
 _SUMS: Final = (
     "unanswered", "cut_off", "unnamed", "replicas", *_GROUP_CALLS, "waits_for_replicas", "unacknowledged",
     "read_committed", "full_fetches", "throttled_ms", "total_ns", "longest_ns", "longest_call_ns",
-    "log_start", "slow_calls", "queued_calls", "calls_in_line", "longest_rebalance_ns", "ended", "refused",
+    "log_start", "slow_calls", "calls_in_line", "longest_rebalance_ns", "ended", "refused",
     "unheard", "unshaken", "ends", "endless", "silent", "syn_retries", "client_resets", "odd_resets",
     "closed_by_broker", "closed_later", "alerts", "sealed", "one_sided", "greeted", "foreign", "proxied",
     "malformed", "violations", "zero_window_ns", "nagle_ns", "window_ns", "round_trip_ns",
@@ -338,13 +340,8 @@ _SUMS: Final = (
     "left_open", "closed_large",
 )  # fmt: skip
 _MOST: Final = (
-    "longest_ns",
-    "longest_call_ns",
-    "longest_rebalance_ns",
-    "zero_window_ns",
-    "round_trip_ns",
-    "ends",
-    "log_start",
+    *("longest_ns", "longest_call_ns", "longest_rebalance_ns", "zero_window_ns", "round_trip_ns"),
+    *("ends", "log_start"),
 )
 """Those of _SUMS that are the greatest of something."""
 
@@ -381,7 +378,7 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
         *Pace.OF_CALLS,
     ),
     "error_codes": tuple(dict.fromkeys(("error_code", *Pace.OF_ERRORS, "topic", "error_message"))),
-    "latencies": ("broker_ns", "queue_wait_ns", "network_ns", "round_trip_ns", "total_ns"),
+    "latencies": ("broker_ns", "queue_wait_ns", "total_ns", *OF_LATENCIES),
     "connections": tuple(column.name for column in TABLES["connections"].columns),
     "partitions": tuple(
         dict.fromkeys(("log_start_offset", *Volumes.OF_PARTITIONS, *StandingReads.OF_PARTITIONS))
