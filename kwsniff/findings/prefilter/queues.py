@@ -64,7 +64,7 @@ class Queues:
         """The most calls of one broker that may have waited; infinite where brokers are too many to count."""
         if self._are_many:
             return float("inf")
-        return max((sum(self._queued(broker)) for broker in self._calls), default=0)
+        return max((sum(self._count_queued(broker)) for broker in self._calls), default=0)
 
     def state(self) -> tuple[Sequence[tuple[str, int, int, int]], Sequence[tuple[str, int, int]]]:
         """What was taken, for `merge`."""
@@ -92,7 +92,7 @@ class Queues:
         widths = self._calls.setdefault(broker, {})
         widths[width] = widths.get(width, 0) + number
 
-    def _queued(self, broker: Broker) -> Iterator[int]:
+    def _count_queued(self, broker: Broker) -> Iterator[int]:
         trip = self._trips.get(broker)
         if trip is None:  # the rule knows nothing of it either
             return
