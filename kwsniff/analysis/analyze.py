@@ -222,7 +222,7 @@ def _run(
             memory, late = memory_left(plan.bounds.memory + plan.foreign), bool(changes)
             summary.findings = write_findings(writer, rows.figures, summary.rows, late=late, memory=memory)
         if plan.sort:
-            sort_tables(writer, plan.chosen, memory_left(plan.bounds.memory + plan.foreign))
+            sort_tables(writer, plan.chosen, plan.bounds.memory + plan.foreign)
         left = set(made) - set(plan.chosen)
         return Analysis(summary, writer.commit(left), {}, {}, plan.chosen, run_id=plan.run)
 

@@ -95,8 +95,8 @@ NEVER: Final = np.iinfo(np.int64).max
 
 
 def count_rows(batch: pa.RecordBatch, columns: Sequence[str], times: str) -> Counted:
-    """Counts the distinct rows of some columns, numbers up to 64 bits or texts as dictionaries. A number of
-    64 bits that is the least but one counts as null."""
+    """Counts the distinct rows of some columns: whole numbers, or texts as dictionaries; one of them has a
+    value. The second smallest 64-bit number counts as null."""
     stored = [_take_indices(batch[name]) for name in columns]
     there = tuple(column_of(each) for each in stored if each.null_count < len(each))
     firsts, counts, least, most = np.empty((4, batch.num_rows), np.int64)

@@ -75,11 +75,10 @@ class TableFiles:
             groups = range(file.num_row_groups)
             self._replace(table, (change(file.read_row_group(group)) for group in groups), schema)
 
-    def replace(self, table: str, parts: Iterable[pa.Table], by: str) -> None:
-        """Replaces all rows written so far by these, in plain types and sorted by the column `by`; each part
-        becomes a row group. No more rows can be written to this table afterwards."""
+    def replace(self, table: str, parts: Iterable[pa.Table], schema: pa.Schema, by: str) -> None:
+        """Replaces all rows written so far by these, which are sorted by the column `by`; each part becomes a
+        row group. `schema`: the coded or the plain one. The table takes no more rows afterwards."""
         self._close(table)
-        schema = arrow_schema(TABLES[table])
         order = [pq.SortingColumn(schema.get_field_index(by), nulls_first=False)]
         self._replace(table, parts, schema, sorting_columns=order)
 
@@ -161,10 +160,10 @@ class TableWriter:
         with translate_errors(self.directory):
             self._files.rewrite(table, change, coded=coded)
 
-    def replace(self, table: str, parts: Iterable[pa.Table], by: str) -> None:
+    def replace(self, table: str, parts: Iterable[pa.Table], schema: pa.Schema, by: str) -> None:
         """Replaces all rows written so far by sorted ones; see TableFiles."""
         with translate_errors(self.directory):
-            self._files.replace(table, parts, by)
+            self._files.replace(table, parts, schema, by)
 
     def complete(self, tables: Iterable[str]) -> dict[str, Path]:
         """Completes the files of these tables, for computations from them; returns their paths."""
