@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.findings.prefilter.dictionaries import encode, numbers_of
-from kwsniff.tables.arrays import Numbers
+from kwsniff.tables.arrays import Numbers, distinct
 
 Broker = tuple[str, int]
 """Address and port."""
@@ -42,7 +42,9 @@ class Queues:
             return
         widths = np.minimum(took[rows] // _WIDTH_NS, _MOST_WIDTHS)
         keys, brokers = _number_brokers(batch, rows)
-        found, counts = np.unique(keys * (_MOST_WIDTHS + 1) + widths, return_counts=True)
+        combined = keys * (_MOST_WIDTHS + 1) + widths
+        found = distinct(combined)
+        counts = np.bincount(np.searchsorted(found, combined))
         for key, number in zip(found.tolist(), counts.tolist(), strict=True):
             self._count(brokers[key // (_MOST_WIDTHS + 1)], key % (_MOST_WIDTHS + 1), number)
 
@@ -106,5 +108,8 @@ def _number_brokers(batch: pa.RecordBatch, rows: Numbers) -> tuple[Numbers, list
     """A number for the broker of each of these rows, and the brokers by these numbers."""
     places, hosts = encode(batch, "broker_address")
     ports = numbers_of(batch, "broker_port", null=0)[rows].astype(np.int64)
-    found, numbers = np.unique((places[rows].astype(np.int64) + 1 << 16) + ports, return_inverse=True)
-    return numbers, [(["", *hosts][key >> 16], key & 0xFFFF) for key in found.tolist()]
+    combined = (places[rows].astype(np.int64) + 1 << 16) + ports
+    found = distinct(combined)
+    return np.searchsorted(found, combined), [
+        (["", *hosts][key >> 16], key & 0xFFFF) for key in found.tolist()
+    ]
