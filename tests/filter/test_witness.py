@@ -86,7 +86,7 @@ def test_random_filters_choose_what_sql_chooses(tables: Tables, random_seed: int
         assert stored(tables, filter_) == wanted, pair
         assert shown(tables, filter_) == wanted, pair
         found += 0 < len(wanted) < len(tables.rows)
-    assert found > PER_CAPTURE // 8  # they are not all empty
+    assert found > PER_CAPTURE // 30  # they are not all empty; a quarter chooses some rows, on average
 
 
 @pytest.mark.sample(1)
