@@ -1,6 +1,7 @@
 """Lag in time: how old the first record is that a group has not read, when it commits."""
 
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,9 @@ from kwsniff.tables.arrays import Numbers, numbers, whole_numbers
 from kwsniff.timelines.deliveries.sightings import FETCHED
 from kwsniff.timelines.deliveries.steps import number_rows, rank_values
 
-NONE = -1
+NONE: Final = -1
+_MOST: Final = np.iinfo(np.int64).max
+_COLUMNS: Final = ("slot", "base", "last", "first_timestamp", "end")
 
 
 class Ages:
@@ -19,16 +22,7 @@ class Ages:
     def __init__(self, told: Mapping[str, Numbers]) -> None:
         """`told`: sightings, as Deliveries have them."""
         chosen = np.flatnonzero(told["kind"] <= FETCHED)
-        names = ("slot", "base", "last", "first_timestamp", "end")
-        columns = {name: told[name][chosen] for name in names}
-        # Of the same batch the sighting that was first stays.
-        keys, batches = number_rows(columns["slot"], columns["base"])
-        ends = np.full(len(batches), np.iinfo(np.int64).max)
-        np.minimum.at(ends, keys, columns["end"])
-        those = np.flatnonzero(columns["end"] == ends[keys])[::-1]
-        batches[keys[those]] = those
-        order = batches[np.lexsort((columns["base"][batches], columns["slot"][batches]))]
-        self._columns = {name: column[order] for name, column in columns.items()}
+        self._seen = {name: told[name][chosen] for name in _COLUMNS}
 
     def lag_of(self, commits: pa.RecordBatch, slots: Numbers) -> pa.Array:
         """Nanoseconds for each row of commits; 0 if the group has read all; null without a witness."""
@@ -43,7 +37,8 @@ class Ages:
     def _first_times(self, slots: Numbers, offsets: Numbers, times: Numbers) -> Numbers:
         """Time of the first record of the batch that has each offset and was seen by then."""
         found = np.full(len(slots), UNKNOWN)
-        slot, base, last, first, seen = self._columns.values()
+        known = slots >= 0
+        slot, base, last, first, seen = self._find_around(slots[known], offsets[known])
         if not len(slot):
             return found
         values, ranks = rank_values(np.concatenate([base, offsets]))
@@ -51,8 +46,31 @@ class Ages:
         keys = slot * wide + ranks[: len(base)]
         wanted = slots * wide + ranks[len(base) :]
         at = np.searchsorted(keys, wanted, side="right") - 1
-        fits = (at >= 0) & (slots >= 0)
+        fits = (at >= 0) & known
         at = np.maximum(at, 0)
         fits &= (slot[at] == slots) & (last[at] >= offsets) & (seen[at] != UNKNOWN) & (seen[at] <= times)
         found[fits] = first[at[fits]]
         return found
+
+    def _find_around(self, slots: Numbers, offsets: Numbers) -> list[Numbers]:
+        """Slot, base, last, first time and end of the batches that may have one of these offsets, each once,
+        in the order of slots and bases."""
+        slot, base = self._seen["slot"], self._seen["base"]
+        number = int(max(slot.max(initial=-1), slots.max(initial=-1))) + 1
+        lowest, highest = np.full(number, _MOST), np.full(number, NONE)
+        np.minimum.at(lowest, slots, offsets)
+        np.maximum.at(highest, slots, offsets)
+        # Of the batches that begin before all these offsets only the last one may have any of them.
+        before = base <= lowest[slot]
+        begin = np.full(number, -_MOST)
+        np.maximum.at(begin, slot[before], base[before])
+        chosen = np.flatnonzero((base >= begin[slot]) & (base <= highest[slot]))
+        columns = {name: column[chosen] for name, column in self._seen.items()}
+        # Of the same batch the sighting that was first stays.
+        keys, batches = number_rows(columns["slot"], columns["base"])
+        ends = np.full(len(batches), _MOST)
+        np.minimum.at(ends, keys, columns["end"])
+        those = np.flatnonzero(columns["end"] == ends[keys])[::-1]
+        batches[keys[those]] = those
+        order = batches[np.lexsort((columns["base"][batches], columns["slot"][batches]))]
+        return [column[order] for column in columns.values()]

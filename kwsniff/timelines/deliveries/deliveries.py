@@ -150,12 +150,11 @@ class Deliveries:
             return
         told["slot"][:] = self._merge_slots()[told["slot"]]
         seen = find_batches(told)
-        rows = read_batches(told, seen, self._group_of(told))
         left = np.arange(self._num_held) >= until
         if until < self._num_held:
-            left[seen.places] = (seen.first >= until)[seen.numbers]
-            chosen = ~left[rows.batch]
-            rows = Readings(*(getattr(rows, name)[chosen] for name in Readings.__slots__))
+            seen = seen.seen_before(until)
+            left[seen.places] = False
+        rows = read_batches(told, seen, self._group_of(told))
         self._budget.left_out += self._count_late(told, rows.batch[(rows.fetched >= 0) & (rows.produced < 0)])
         if until < self._num_held:
             self._note_settled(told, rows.batch[rows.produced >= 0])
@@ -315,14 +314,17 @@ def _only(keys: Numbers, values: Numbers, number: int) -> Numbers:
 
 
 def _encode_words(words: Sequence[str | None], codes: Numbers) -> pa.DictionaryArray:
-    """Texts of rows; null where there is no code, or the word is None."""
-    known = np.array([word is not None for word in words] or [False], np.bool_)
-    at = np.maximum(codes, 0)
-    valid = (codes >= 0) & known[at]
-    used = np.zeros(len(known), np.bool_)
-    used[at[valid]] = True
+    """Texts of rows; null where there is no code, or the word is None. Each word is there once: of other
+    dictionaries parquet makes plain texts."""
+    distinct_words = dict.fromkeys(word for word in words if word is not None)
+    numbered = {word: number for number, word in enumerate(distinct_words)}
+    own = np.array([NONE if word is None else numbered[word] for word in words] or [NONE], np.int64)
+    found = np.where(codes >= 0, own[np.maximum(codes, 0)], NONE)
+    valid = found >= 0
+    used = np.zeros(max(len(numbered), 1), np.bool_)
+    used[found[valid]] = True
     places = (np.cumsum(used) - 1).astype(np.int32)
-    chosen = [words[code] for code in np.flatnonzero(used).tolist()]
+    chosen = [word for word, number in numbered.items() if used[number]]
     return pa.DictionaryArray.from_arrays(
-        numbers(pa.int32(), np.where(valid, places[at], 0), valid), texts(chosen), safe=False
+        numbers(pa.int32(), np.where(valid, places[found], 0), valid), texts(chosen), safe=False
     )

@@ -65,7 +65,13 @@ class Batches:
     numbers: Numbers
     """The batch of each of these sightings, by its index in `first`."""
     first: Numbers
-    """The first sighting of each batch."""
+    """The first sighting of each batch, ascending."""
+
+    def seen_before(self, place: int) -> "Batches":
+        """Those whose first sighting is before this one, with all their sightings."""
+        number = int(np.searchsorted(self.first, place))
+        those = self.numbers < number
+        return Batches(self.places[those], self.numbers[those], self.first[:number])
 
 
 def find_batches(told: Columns) -> Batches:
