@@ -93,15 +93,12 @@ def run(args: argparse.Namespace) -> int:
     _check_options(args)
 
     from kwsniff.analysis.analyze import analyze
-    from kwsniff.core.columns.allocator import keep_freed_memory
     from kwsniff.sources.paths import local_path
     from kwsniff.tables.stored_files import files_of_tables
     from kwsniff.temporary import temporary_folder
 
     refuse_tables(named)
-    # What threads free goes to the next batch: Arrow's own allocator asks the system for a third more pages.
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    keep_freed_memory()
+    _reuse_memory()
     where = chosen_filter(args)
     if where is not None:
         refuse_pipes(named)
@@ -138,6 +135,15 @@ def run(args: argparse.Namespace) -> int:
 
         show_summary(summary, sys.stdout, top=args.top, zone=zone_of(args))
     return DONE if read and (where is None or summary["rows"].get("api_calls")) else NOTHING_FOUND
+
+
+def _reuse_memory() -> None:
+    """Gives what threads free to the next batch of rows. Arrow's own allocator asks the system for a third
+    more pages than the C library's."""
+    from kwsniff.core.columns.allocator import keep_freed_memory
+
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    keep_freed_memory()
 
 
 def _check_options(args: argparse.Namespace) -> None:
