@@ -82,6 +82,8 @@ def anonymize(
             with closing(Streams(packets, *files, out.streams)) as streams:
                 _write_messages(reader, names, limits, streams, done)
                 streams.sign()
+            if all(each.everything for each in wanted):
+                out.end(reader.dropped, reader.broken)
             copy_out(packets, file)
     return done
 

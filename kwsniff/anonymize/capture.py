@@ -3,7 +3,7 @@
     1. every packet with its headers rewritten and its payload zero          -> packets
        its TCP payload as captured, and where it is                          -> payload, rows
     2. every message with its names replaced                                 -> all packets with its bytes
-    3. TCP checksums; then the packets are the output
+    3. TCP checksums; then the packets are the output, which ends as the captures do
 
 A byte of payload is written only where the captured one is that of a message at the same place of the stream.
 So retransmissions get what the first transmission got, and what no message explains stays zero.
@@ -13,7 +13,7 @@ import os
 import shutil
 import struct
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from kwsniff.anonymize.checksums import transport_checksum
 from kwsniff.anonymize.packets import Packets, Segment
-from kwsniff.sources.slices import SliceWriter
+from kwsniff.sources.slices import ENHANCED_PACKET, SliceWriter, make_block
 
 _SYN: Final = 2
 _TCP: Final = 6
@@ -36,6 +36,7 @@ _LEAST_FOUND: Final = 8
 _MOST_TRIED: Final = 64
 _RESOLUTION, _OFFSET, _FRAME_CHECK = 9, 14, 13
 _FLAGS, _DROPPED = 2, 4
+_STATISTICS, _DROPPED_BY_SYSTEM, _LEAST_BLOCK = 5, 7, 32
 
 End = tuple[bytes, int]
 """Address of 16 bytes, and port."""
@@ -90,6 +91,16 @@ class RewrittenPackets(SliceWriter):
             self.blanked += 1
             return
         self._note(segment, begin + 28, data)
+
+    def end(self, dropped: int | None, broken: Container[str]) -> None:
+        """Ends the file. `dropped`: packets that the capturing systems lost. `broken`: the file is
+        cut off inside a block (truncated), or has one of an impossible size (damaged), like a capture."""
+        self._out.seek(0, os.SEEK_END)
+        if dropped is not None and self._links:
+            counted = struct.pack("<IIIHHQI", 0, 0, 0, _DROPPED_BY_SYSTEM, 8, dropped, 0)
+            self._out.write(make_block(_STATISTICS, counted))
+        if broken:
+            self._out.write(struct.pack("<II", ENHANCED_PACKET, 0 if "damaged" in broken else _LEAST_BLOCK))
 
     def _note(self, segment: Segment, packet: int, data: bytes) -> None:
         ends = segment.source, segment.target

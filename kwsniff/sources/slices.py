@@ -136,7 +136,7 @@ class SliceWriter:
         self._out = out
         self._interfaces: dict[bytes, int] = {}
         section = struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1) + _option(4, b"kwsniff slice") + bytes(4)
-        out.write(_block(SECTION, section))
+        out.write(make_block(SECTION, section))
 
     def add_secrets(self, data: bytes) -> None:
         """Writes a key log (SSLKEYLOGFILE) for the following packets."""
@@ -146,14 +146,14 @@ class SliceWriter:
         """The number of an interface, which is written once."""
         if body not in self._interfaces:
             self._interfaces[body] = len(self._interfaces)
-            self._out.write(_block(INTERFACE, body))
+            self._out.write(make_block(INTERFACE, body))
         return self._interfaces[body]
 
     def packet(self, interface: int, ticks: int, data: bytes, length: int, options: bytes) -> None:
         """Writes a packet; `ticks` in its interface's unit."""
         head = struct.pack("<IIIII", interface, ticks >> 32, ticks & 0xFFFFFFFF, len(data), length)
         body = head + data + bytes(-len(data) % 4) + (options + bytes(4) if options else b"")
-        self._out.write(_block(ENHANCED_PACKET, body))
+        self._out.write(make_block(ENHANCED_PACKET, body))
         self.packets += 1
 
 
@@ -288,14 +288,15 @@ def _options(kind: int, data: bytes, order: str) -> bytes:
 
 def secrets_block(data: bytes) -> bytes:
     """A key log (SSLKEYLOGFILE) as a Decryption Secrets Block."""
-    return _block(_SECRETS, struct.pack("<II", _TLS_KEY_LOG, len(data)) + data)
+    return make_block(_SECRETS, struct.pack("<II", _TLS_KEY_LOG, len(data)) + data)
 
 
 def _option(code: int, value: bytes) -> bytes:
     return struct.pack("<HH", code, len(value[:65_535])) + value[:65_535] + bytes(-len(value[:65_535]) % 4)
 
 
-def _block(kind: int, body: bytes) -> bytes:
+def make_block(kind: int, body: bytes) -> bytes:
+    """A block of pcapng, in little-endian order."""
     body += bytes(-len(body) % 4)
     total = struct.pack("<I", len(body) + 12)
     return struct.pack("<I", kind) + total + body + total

@@ -56,6 +56,10 @@ class CallReader:
         """Topic id -> name, from the messages so far."""
         self.packets = 0
         """Packets read within the time range."""
+        self.dropped: int | None = None
+        """Packets that the capturing systems dropped, as far as captures say so."""
+        self.broken: set[str] = set()
+        """What is wrong with the ends of captures: truncated, damaged."""
         self.is_complete = False
         """Whether everything was read."""
         self.ports = AskedPorts(ports)
@@ -143,6 +147,11 @@ class CallReader:
     def _note(self, capture: CaptureFile, facts: dict[str, Any]) -> None:
         self._times.add_facts(facts)
         self.packets += facts["packets"] - facts["packets_other_time"]
+        if facts["dropped_by_kernel"] is not None:
+            self.dropped = (self.dropped or 0) + facts["dropped_by_kernel"]
+        self.broken |= {end for end in ("truncated", "damaged") if facts[end]}
+        if capture.truncated:
+            self.broken.add("truncated")
         if capture.note:
             self.notes.append(f"{capture.name}: {capture.note}")
         if facts["damaged"]:

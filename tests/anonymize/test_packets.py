@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import kwsniff
 from kwsniff.anonymize.addresses import Addresses
 from kwsniff.anonymize.packets import Packets
 from kwsniff.cli.main import run
@@ -204,6 +205,28 @@ def test_fragments_are_parts_of_their_segments(tmp_path: Path) -> None:
 def test_cut_packets_stay_cut(tmp_path: Path) -> None:
     rows = [replace(row, data=row.data[:110]) for row in recorded()]
     assert_same_tables(tmp_path, pcap(rows))
+
+
+def test_the_file_ends_as_the_capture_does(tmp_path: Path) -> None:
+    whole = pcap(recorded())
+    damage = struct.pack("<IIII", 1, 2, 1 << 31, 64)
+    dropped = block("<", 5, struct.pack("<III", 0, 0, 0) + option("<", 5, struct.pack("<Q", 300)))
+    ends = {
+        ("ends inside a packet",): whole[:-9],
+        ("is damaged",): whole + damage,
+        ("dropped 300 packets",): pcapng(recorded()) + dropped,
+        ("dropped 300 packets", "ends inside a packet"): pcapng(recorded())
+        + dropped
+        + struct.pack("<II", 6, 64),
+    }
+    for number, (words, capture) in enumerate(ends.items()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert_same_tables(folder, capture)
+        for name in ("old.pcap", "public.pcapng"):
+            found = kwsniff.analyze(folder / name, tables=["findings"]).findings.to_pylist()
+            (text,) = (row["text"] for row in found if row["finding"] == "capture_incomplete")
+            assert all(each in text for each in words), name
 
 
 @pytest.mark.parametrize("big", [False, True])
