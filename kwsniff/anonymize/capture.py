@@ -81,16 +81,17 @@ class RewrittenPackets(SliceWriter):
     def add_secrets(self, data: bytes) -> None:
         """Secrets are never passed on."""
 
-    def packet(self, interface: int, ticks: int, data: bytes, length: int, options: bytes) -> None:
-        """Writes a packet without names."""
+    def packet(self, interface: int, ticks: int | None, data: bytes, length: int, options: bytes) -> int:
+        """Writes a packet without names; see SliceWriter."""
         new, segment = self._packets.rewrite(self._links[interface], data)
         kept = _choose(options, (_FLAGS, _DROPPED))
         begin = self._out.tell()
-        super().packet(interface, ticks, bytes(new), length, kept[:-4] if kept else b"")
+        header = super().packet(interface, ticks, bytes(new), length, kept[:-4] if kept else b"")
         if segment is None:
             self.blanked += 1
-            return
-        self._note(segment, begin + 28, data)
+        else:
+            self._note(segment, begin + header, data)
+        return header
 
     def end(self, dropped: int | None, broken: Container[str]) -> None:
         """Ends the file. `dropped`: packets that the capturing systems lost. `broken`: the file is

@@ -117,7 +117,7 @@ def _anonymize(args: argparse.Namespace, names: "Names", file: IO[bytes]) -> "An
         done = anonymize(reader, wanted, names, file, times=times, limits=limits, open_tls=keylog)
     for note in reader.notes:
         print_message(f"note: {note}")
-    if not say_there(reader.packets, reader.ports, missed=times.missed):
+    if not say_there(reader.packets and done.packets, reader.ports, missed=times.missed):
         return Anonymized()
     say_anonymized(done)
     return done

@@ -30,6 +30,7 @@ _SWAPPED: Final = {
 _PLACE: Final = struct.Struct("=8q")
 _BLOCK: Final = struct.Struct("=3q")
 _SYN: Final = 2
+_SIMPLE_HEADER, _ENHANCED_HEADER = 12, 28
 _LARGEST: Final = (1 << 63) - 1
 _FRAGMENTS: Final = 256
 """Maximum distance in packets from a datagram's first fragments to the one that completes it."""
@@ -130,11 +131,13 @@ class SliceWriter:
     def __init__(self, out: IO[bytes]) -> None:
         self.packets = 0
         self.timeless = 0
-        """Packets without a time in the capture, written as 1970-01-01."""
+        """Packets without a time in the capture that had to be written as of 1970-01-01."""
         self.frame = 0
         """Number of the current packet in its capture."""
         self._out = out
         self._interfaces: dict[bytes, int] = {}
+        self._snaplen = 0
+        """Of the first interface."""
         section = struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1) + _option(4, b"kwsniff slice") + bytes(4)
         out.write(make_block(SECTION, section))
 
@@ -145,16 +148,30 @@ class SliceWriter:
     def interface(self, body: bytes) -> int:
         """The number of an interface, which is written once."""
         if body not in self._interfaces:
+            if not self._interfaces:
+                (self._snaplen,) = struct.unpack_from("<I", body, 4)
             self._interfaces[body] = len(self._interfaces)
             self._out.write(make_block(INTERFACE, body))
         return self._interfaces[body]
 
-    def packet(self, interface: int, ticks: int, data: bytes, length: int, options: bytes) -> None:
-        """Writes a packet; `ticks` in its interface's unit."""
+    def packet(self, interface: int, ticks: int | None, data: bytes, length: int, options: bytes) -> int:
+        """Writes a packet; `ticks` in its interface's unit, None without a time. Returns the size of what is
+        before the packet's bytes."""
+        self.packets += 1
+        if ticks is None and not options and self._fits_simple(interface, len(data), length):
+            self._out.write(make_block(SIMPLE_PACKET, struct.pack("<I", length) + data))
+            return _SIMPLE_HEADER
+        if ticks is None:
+            self.timeless += 1
+            ticks = 0
         head = struct.pack("<IIIII", interface, ticks >> 32, ticks & 0xFFFFFFFF, len(data), length)
         body = head + data + bytes(-len(data) % 4) + (options + bytes(4) if options else b"")
         self._out.write(make_block(ENHANCED_PACKET, body))
-        self.packets += 1
+        return _ENHANCED_HEADER
+
+    def _fits_simple(self, interface: int, size: int, length: int) -> bool:
+        """Whether a Simple Packet Block can say this: it has the first interface, and no size but that."""
+        return interface == 0 and size == min(length, self._snaplen or length)
 
 
 def copy_packets(
@@ -229,22 +246,23 @@ class _Reader:
 
     def take_packet(self, data: bytes, comments: Sequence[str]) -> None:
         options = b"".join(_option(_COMMENT, text.encode("utf-8", "replace")) for text in comments)
-        order = self._order
+        order, ticks = self._order, None
         if not self._blocks:
             seconds, fraction, size, length = struct.unpack_from(order + "IIII", data)
-            ticks, number, at = seconds * self._unit + fraction, 0, self._header
+            number, at = 0, self._header
+            # More than a second of fraction is no time.
+            ticks = seconds * self._unit + fraction if fraction < self._unit else None
         else:
             (kind,) = struct.unpack_from(order + "I", data)
             if kind == SIMPLE_PACKET:
                 (length,) = struct.unpack_from(order + "I", data, 8)
-                number, ticks, at, size = 0, 0, 12, min(length, len(data) - 16)
+                number, ticks, at, size = 0, None, _SIMPLE_HEADER, min(length, len(data) - 16)
                 (snaplen,) = struct.unpack_from("<I", self._bodies[0], 4) if self._bodies else (0,)
                 size = min(size, snaplen) if snaplen else size
-                self._out.timeless += 1
             elif kind in (ENHANCED_PACKET, OLD_PACKET):
                 layout = "IIIII" if kind == ENHANCED_PACKET else "HxxIIII"
                 number, high, low, size, length = struct.unpack_from(order + layout, data, 8)
-                ticks, at = high << 32 | low, 28
+                ticks, at = high << 32 | low, _ENHANCED_HEADER
             else:
                 return
             if number >= len(self._bodies):

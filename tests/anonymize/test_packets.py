@@ -207,6 +207,25 @@ def test_cut_packets_stay_cut(tmp_path: Path) -> None:
     assert_same_tables(tmp_path, pcap(rows))
 
 
+@pytest.mark.parametrize("kind", ["pcap", "pcapng"])
+def test_packets_without_a_time_stay_so(kind: str, tmp_path: Path) -> None:
+    rows = recorded()
+    if kind == "pcap":
+        capture = bytearray(pcap(rows))
+        for frame in range(40, 60):  # more than a second of fraction
+            at = 24 + sum(16 + len(each.data) for each in rows[:frame])
+            capture[at + 4 : at + 8] = struct.pack("<I", 3_000_000_000)
+    else:
+        blocks = _blocks(pcapng(rows), "<")
+        packets = [at for at, each in enumerate(blocks) if each[:1] == b"\6"][40:60]
+        for at, row in zip(packets, rows[40:60], strict=True):
+            blocks[at] = block("<", 3, struct.pack("<I", len(row.data)) + row.data)
+        capture = bytearray(b"".join(blocks))
+    data = assert_same_tables(tmp_path, bytes(capture))
+    kinds = [each[0] for each in _blocks(data, "<") if each[0] in (3, 6)]
+    assert [number for number, each in enumerate(kinds) if each == 3] == [*range(40, 60)]
+
+
 def test_the_file_ends_as_the_capture_does(tmp_path: Path) -> None:
     whole = pcap(recorded())
     damage = struct.pack("<IIII", 1, 2, 1 << 31, 64)
