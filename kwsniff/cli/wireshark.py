@@ -25,7 +25,8 @@ and kwsniff.latency.response_transmission, and kwsniff.finding. Latencies are in
 A finding about a connection is shown at the connection's first packet.
 
 Wireshark's plugins cannot read parquet; an index takes about 210 bytes per call. The plugin recognises a
-capture by its first packet, whatever its name. After you rewrite the tables, index them again.
+capture by its first packet, whatever its name. After you rewrite the tables, index them again. As root,
+Wireshark 4.4 and later load no plugins.
 
 exit status: 0 done; 1 nothing to index or remove; 2 error
 """

@@ -250,7 +250,7 @@ class _Reader:
         if not self._blocks:
             seconds, fraction, size, length = struct.unpack_from(order + "IIII", data)
             number, at = 0, self._header
-            # More than a second of fraction is no time.
+            # A fraction of more than a second tells no time.
             ticks = seconds * self._unit + fraction if fraction < self._unit else None
         else:
             (kind,) = struct.unpack_from(order + "I", data)
