@@ -118,7 +118,8 @@ def arrow_schema(table: TableSchema) -> "pa.Schema":
     """The public schema of a table, in memory and in parquet: plain types, every field nullable."""
     import pyarrow as pa
 
-    return pa.schema([(column.name, _plain(column)) for column in table.columns], for_pandas(table.columns))
+    told = for_pandas(table.columns, attributes={column.name: describe(column) for column in table.columns})
+    return pa.schema([(column.name, _plain(column)) for column in table.columns], told)
 
 
 @cache
@@ -159,7 +160,8 @@ def file_metadata(table: TableSchema) -> Mapping[str, str]:
         pa.field(column.name, _plain(column), metadata={DESCRIPTION: said[column.name]})
         for column in table.columns
     ]
-    in_memory = base64.b64encode(pa.schema(fields, told).serialize().to_pybytes()).decode()
+    schema = pa.schema(fields, told | for_pandas(table.columns, attributes=said))
+    in_memory = base64.b64encode(schema.serialize().to_pybytes()).decode()
     described = json.dumps(said, ensure_ascii=False)
     return {"ARROW:schema": in_memory, "kwsniff.columns": described, **told}
 
@@ -170,8 +172,9 @@ def describe(column: Column) -> str:
     return _LINK.sub(r"\1", column.doc) + unit
 
 
-def for_pandas(columns: Sequence[Column]) -> dict[str, str]:
-    """Schema metadata that makes pandas use nullable types for integers and booleans.
+def for_pandas(columns: Sequence[Column], *, attributes: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Schema metadata that makes pandas use nullable types for integers and booleans; `attributes` become
+    DataFrame.attrs.
 
     Without it, an integer column with a null becomes floats, which corrupts offsets above 2**53. Columns that
     are never null stay numpy's.
@@ -184,7 +187,8 @@ def for_pandas(columns: Sequence[Column]) -> dict[str, str]:
         for column in columns
         if column.type in _PANDAS and column.null is not None
     ]  # fmt: skip
-    return {"pandas": json.dumps({"index_columns": [], "column_indexes": [], "columns": kinds})}
+    told = {"index_columns": [], "column_indexes": [], "columns": kinds, "attributes": attributes or {}}
+    return {"pandas": json.dumps(told)}
 
 
 def spark_ddl(table: TableSchema) -> str:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import duckdb
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -58,3 +59,13 @@ def test_another_reader_finds_the_descriptions(folder: Path) -> None:
     query = "select decode(value) from parquet_kv_metadata(?) where decode(key) = 'kwsniff.columns'"
     ((value,),) = duckdb.execute(query, [str(path)]).fetchall()
     assert json.loads(value)["total_ns"].endswith("In nanoseconds.")
+
+
+def test_frames_of_pandas_have_the_descriptions(folder: Path) -> None:
+    files, found = pd.read_parquet(folder / "latencies.parquet"), kwsniff.open(folder)
+    frames = (files, found.latencies.to_pandas(), kwsniff.analyze(CAPTURE).latencies.to_pandas())
+    for frame in frames:
+        assert frame.attrs["total_ns"].endswith("In nanoseconds.")
+        assert [*frame.attrs] == [*frame.columns]
+        # What is computed from a frame keeps them.
+        assert frame[frame["total_ns"] > 0].attrs == files.attrs
