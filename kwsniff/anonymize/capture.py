@@ -28,7 +28,7 @@ _TCP: Final = 6
 _ROW: Final = np.dtype(
     [(name, "<i8") for name in (
         "capture", "frame", "stream", "seq", "flags", "packet", "ip", "tcp", "payload", "size", "whole",
-        "kept",
+        "kept", "datagram",
     )]
 )  # fmt: skip
 _MOST_BASES: Final = 65_536
@@ -109,9 +109,9 @@ class RewrittenPackets(SliceWriter):
         seq = segment.seq + bool(segment.flags & _SYN)
         row = (
             self.capture, self.frame, stream, seq, segment.flags, packet, segment.ip, segment.tcp,
-            segment.payload, segment.size, segment.whole, self._kept,
+            segment.payload, segment.size, segment.whole, self._kept, segment.datagram,
         )  # fmt: skip
-        self._rows.write(struct.pack("<12q", *row))
+        self._rows.write(struct.pack("<13q", *row))
         self._payload.write(data[segment.payload : segment.payload + segment.size])
         self._kept += segment.size
 
@@ -258,15 +258,42 @@ class Streams:
         return os.pread(self._payload.fileno(), int(self.rows["size"][row]), int(self.rows["kept"][row]))
 
     def sign(self) -> None:
-        """Writes the checksums of all TCP segments."""
-        for row in self.rows[self.rows["tcp"] >= 0]:
-            tcp, ip, begin = int(row["tcp"]), int(row["ip"]), int(row["packet"])
-            end = int(row["payload"] + row["size"])
-            self._packets.seek(begin)
-            packet = self._packets.read(end)
-            value = transport_checksum(packet, ip, tcp, end, _TCP) if row["whole"] else 0
-            self._packets.seek(begin + tcp + 16)
-            self._packets.write(struct.pack(">H", value))
+        """Writes the checksums of all TCP segments; 0 where not all their bytes were captured."""
+        for row in self.rows[(self.rows["tcp"] >= 0) & (self.rows["datagram"] == 0)]:
+            self._sign([row] if row["whole"] else [], row)
+        fragments = self.rows[self.rows["datagram"] > 0]
+        fragments = fragments[np.argsort(fragments["datagram"], kind="stable")]
+        begins = np.flatnonzero(np.diff(fragments["datagram"], prepend=0))
+        for first, *others in np.split(fragments, begins[1:]) if len(fragments) else ():
+            self._sign(_in_one_piece(first, others), first)
+
+    def _sign(self, parts: "Sequence[np.void]", first: "np.void") -> None:
+        """Writes the checksum over the first part's TCP header and all payload; `parts`: none without all."""
+        tcp, begin = int(first["tcp"]), int(first["packet"])
+        value = 0
+        if parts:
+            ip = int(first["ip"])
+            head, *rest = (self._written(row) for row in parts)
+            whole = head + b"".join(rest[at][int(row["payload"]) :] for at, row in enumerate(parts[1:]))
+            value = transport_checksum(whole, ip, tcp, len(whole), _TCP)
+        self._packets.seek(begin + tcp + 16)
+        self._packets.write(struct.pack(">H", value))
+
+    def _written(self, row: "np.void") -> bytes:
+        """A packet up to the end of its payload."""
+        self._packets.seek(int(row["packet"]))
+        return self._packets.read(int(row["payload"] + row["size"]))
+
+
+def _in_one_piece(first: "np.void", others: "Sequence[np.void]") -> "Sequence[np.void]":
+    """The fragments of a datagram in their order; none if one is missing, or is there twice."""
+    begin = int(first["seq"])
+    parts = sorted((first, *others), key=lambda row: int(row["seq"]) - begin & 0xFFFFFFFF)
+    for row in parts:
+        if int(row["seq"]) - begin & 0xFFFFFFFF:
+            return ()
+        begin += int(row["size"])
+    return parts if parts[-1]["whole"] else ()
 
 
 def _find(data: bytes, old: bytes) -> Iterator[int]:

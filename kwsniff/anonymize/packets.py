@@ -9,7 +9,9 @@ draft-foschiano-erspan; 3GPP TS 29.281.
 
 import struct
 from collections import OrderedDict
+from collections.abc import Iterator
 from contextlib import suppress
+from itertools import count
 from typing import Final, NamedTuple
 
 from kwsniff.anonymize.addresses import Addresses
@@ -31,6 +33,7 @@ _DEEPEST: Final = 8
 _OPTION_SIZES: Final = {2: 4, 3: 3, 4: 2, 5: 0, 8: 10}
 """TCP options that are copied: MSS, window scale, SACK permitted, SACK (any size), timestamps."""
 _SACK, _NOP = 5, 1
+_SYN: Final = 2
 _MOST_FRAGMENTS: Final = 1024
 
 
@@ -39,7 +42,8 @@ class Segment(NamedTuple):
 
     ``source`` and ``target``: original address and port. ``ip`` and ``tcp``: where the headers begin in the
     packet (``tcp`` is -1 in later fragments). ``payload`` and ``size``: where its captured bytes are.
-    ``whole``: the packet has all bytes that the TCP checksum covers.
+    ``whole``: the packet has all bytes that the TCP checksum covers; or all that were sent, if it is the last
+    fragment of a datagram. ``datagram``: the number of a datagram in fragments, else 0.
     """
 
     source: tuple[bytes, int]
@@ -51,6 +55,7 @@ class Segment(NamedTuple):
     payload: int
     size: int
     whole: bool
+    datagram: int = 0
 
 
 class _Carried(NamedTuple):
@@ -73,20 +78,28 @@ class Packets:
     def __init__(self, addresses: Addresses) -> None:
         self._addresses = addresses
         self._fragments: OrderedDict[bytes, Segment] = OrderedDict()
+        self._datagrams = count(1)
 
     def rewrite(self, link: int, packet: bytes) -> tuple[bytearray, Segment | None]:
         """The packet without names, of the same size, and its TCP payload."""
-        walk = _Walk(self._addresses, packet, self._fragments)
+        walk = _Walk(self._addresses, packet, self._fragments, self._datagrams)
         with suppress(IndexError, struct.error):  # cut inside a header
             walk.link(link)
         return walk.out, walk.segment
 
 
 class _Walk(LinkLayers):
-    def __init__(self, addresses: Addresses, packet: bytes, fragments: "OrderedDict[bytes, Segment]") -> None:
+    def __init__(
+        self,
+        addresses: Addresses,
+        packet: bytes,
+        fragments: "OrderedDict[bytes, Segment]",
+        datagrams: Iterator[int],
+    ) -> None:
         super().__init__(addresses, packet)
         self.segment: Segment | None = None
         self.fragments = fragments
+        self.datagrams = datagrams
         self.depth = 0
 
     def ip(self, at: int, *, quoted: bool = False) -> None:
@@ -172,9 +185,11 @@ class _Walk(LinkLayers):
         if first is None or carried.quoted:
             return
         size = min(carried.end, len(self.packet)) - carried.begin
-        seq = first.seq + carried.offset - (first.payload - first.tcp) & 0xFFFFFFFF
+        syn = bool(first.flags & _SYN)
+        seq = first.seq + syn + carried.offset - (first.payload - first.tcp) & 0xFFFFFFFF
+        whole = carried.end <= len(self.packet) and not carried.more
         self.segment = first._replace(
-            seq=seq, flags=0, ip=carried.ip, tcp=-1, payload=carried.begin, size=max(size, 0)
+            seq=seq, flags=0, ip=carried.ip, tcp=-1, payload=carried.begin, size=max(size, 0), whole=whole
         )
 
     def tcp(self, carried: _Carried) -> None:
@@ -199,7 +214,10 @@ class _Walk(LinkLayers):
         size = max(min(end, len(packet)) - at - header, 0)
         whole = end <= len(packet) and not carried.more
         flags = packet[at + 13]
-        self.segment = Segment(source, target, seq, flags, carried.ip, at, at + header, size, whole)
+        number = next(self.datagrams) if carried.more else 0
+        self.segment = Segment(
+            source, target, seq, flags, carried.ip, at, at + header, size, whole, datagram=number
+        )
         if carried.more:
             self.fragments[carried.name] = self.segment
             if len(self.fragments) > _MOST_FRAGMENTS:

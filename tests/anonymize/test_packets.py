@@ -170,7 +170,12 @@ def test_calls_are_the_same_in_every_wrapping(wrapping: str, tmp_path: Path) -> 
 
 
 def bad_checksums(path: Path) -> str:
-    words = ["tshark", "-n", "-r", str(path), "-Y", "tcp.checksum.status == 0 || ip.checksum.status == 0"]
+    return checksums(path, "tcp.checksum.status == 0 || ip.checksum.status == 0")
+
+
+def checksums(path: Path, which: str) -> str:
+    """A line for each packet that has such checksums."""
+    words = ["tshark", "-n", "-r", str(path), "-Y", which]
     words += ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
@@ -200,6 +205,18 @@ def fragments(row: Frame, number: int, size: int = 64) -> list[Frame]:
 def test_fragments_are_parts_of_their_segments(tmp_path: Path) -> None:
     rows = [piece for number, row in enumerate(recorded(), 1) for piece in fragments(row, number)]
     assert_same_tables(tmp_path, pcap(rows))
+    if shutil.which("tshark"):
+        assert bad_checksums(tmp_path / "public.pcapng") == ""
+        assert len(checksums(tmp_path / "public.pcapng", "tcp.checksum.status == 1").splitlines()) == 146
+
+
+def test_a_segment_without_one_of_its_fragments_has_no_checksum(tmp_path: Path) -> None:
+    rows = [piece for number, row in enumerate(recorded(), 1) for piece in fragments(row, number)[:-1]]
+    _, new, _ = anonymized(tmp_path, pcap(rows))
+    packets = [each[28:] for each in _blocks(new.read_bytes(), "<") if each[0] == 6]
+    first = [packet for packet in packets if packet[20:22] == b"\x20\0"]
+    assert len(first) > 60
+    assert all(packet[50:52] == b"\0\0" for packet in first)
 
 
 def test_cut_packets_stay_cut(tmp_path: Path) -> None:
