@@ -265,7 +265,7 @@ class Streams:
         fragments = fragments[np.argsort(fragments["datagram"], kind="stable")]
         begins = np.flatnonzero(np.diff(fragments["datagram"], prepend=0))
         for first, *others in np.split(fragments, begins[1:]) if len(fragments) else ():
-            self._sign(_in_one_piece(first, others), first)
+            self._sign(_join_fragments(first, others), first)
 
     def _sign(self, parts: "Sequence[np.void]", first: "np.void") -> None:
         """Writes the checksum over the first part's TCP header and all payload; `parts`: none without all."""
@@ -285,7 +285,7 @@ class Streams:
         return self._packets.read(int(row["payload"] + row["size"]))
 
 
-def _in_one_piece(first: "np.void", others: "Sequence[np.void]") -> "Sequence[np.void]":
+def _join_fragments(first: "np.void", others: "Sequence[np.void]") -> "Sequence[np.void]":
     """The fragments of a datagram in their order; none if one is missing, or is there twice."""
     begin = int(first["seq"])
     parts = sorted((first, *others), key=lambda row: int(row["seq"]) - begin & 0xFFFFFFFF)
