@@ -273,13 +273,13 @@ class Streams:
         value = 0
         if parts:
             ip = int(first["ip"])
-            head, *rest = (self._written(row) for row in parts)
+            head, *rest = (self._read_packet(row) for row in parts)
             whole = head + b"".join(rest[at][int(row["payload"]) :] for at, row in enumerate(parts[1:]))
             value = transport_checksum(whole, ip, tcp, len(whole), _TCP)
         self._packets.seek(begin + tcp + 16)
         self._packets.write(struct.pack(">H", value))
 
-    def _written(self, row: "np.void") -> bytes:
+    def _read_packet(self, row: "np.void") -> bytes:
         """A packet up to the end of its payload."""
         self._packets.seek(int(row["packet"]))
         return self._packets.read(int(row["payload"] + row["size"]))
