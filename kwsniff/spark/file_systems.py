@@ -128,7 +128,7 @@ def _s3(_scheme: str, bucket: str, settings: Mapping[str, str]) -> Any:
 
 
 def _s3_of(attempts: int, given: Mapping[str, Any]) -> Any:
-    strategy = pafs.AwsStandardS3RetryStrategy(max_attempts=attempts)
+    strategy = pafs.AwsDefaultS3RetryStrategy(max_attempts=attempts)
     return pafs.S3FileSystem(request_timeout=120, connect_timeout=5, retry_strategy=strategy, **given)
 
 

@@ -19,6 +19,7 @@ import pyarrow.fs as pafs
 from kwsniff.errors import OutputError
 from kwsniff.spark.file_systems import file_system, is_uri
 from kwsniff.spark.hadoop import Settings
+from kwsniff.spark.stored_file import StoredFile
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -59,13 +60,11 @@ class Place:
         if self.is_local:
             return pa.OSFile(os.fsencode(self.folder / path), "rb")
         files, root = file_system(self.root, self.settings)
-        file = files.open_input_file(f"{root}/{path}")
+        file = StoredFile(files.open_input_file(f"{root}/{path}"))
         if file.size() > _READ_WHOLE_BYTES:
-            return file
-        # One request in place of several. And Arrow does not repeat a request for fewer bytes than the
-        # store's refusal has.
+            return pa.PythonFile(file, "r")
         with file:
-            return pa.BufferReader(file.read())
+            return pa.BufferReader(file.readall())  # one request in place of several
 
     def open_output(self, path: str) -> Any:
         """A new file inside; it is there once it is closed. Raises OSError.

@@ -4,7 +4,6 @@ They are reached through Arrow's file systems with the credentials of Spark's co
 tasks with their code and are written nowhere.
 """
 
-import io
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from kwsniff.sources.files import Opened, Opener, Unread, check_capture, in_natu
 from kwsniff.sources.order import Looked, look_into
 from kwsniff.spark.file_systems import check_uri, file_system, is_uri, settings_for
 from kwsniff.spark.hadoop import Settings
+from kwsniff.spark.stored_file import StoredFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,34 +29,6 @@ Stores = tuple[tuple[str, Settings], ...]
 _AT_A_TIME: Final = 32
 _ROOT: Final = re.compile(r"[^:]+://[^/]*")
 _PATTERN: Final = re.compile(r"[*?\[]")
-
-
-class _StoredFile(io.RawIOBase):
-    """A file of Arrow's as Python's; what is asked for at a time is one request."""
-
-    def __init__(self, file: Any) -> None:
-        super().__init__()
-        self._file = file
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def readinto(self, space: Any, /) -> int:
-        return int(self._file.readinto(space))
-
-    def seek(self, offset: int, whence: int = 0, /) -> int:
-        return int(self._file.seek(offset, whence))
-
-    def tell(self) -> int:
-        return int(self._file.tell())
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.close()
-        super().close()
 
 
 def stores_of(paths: Sequence[Any], spark: "SparkSession") -> Stores:
@@ -76,7 +48,7 @@ def _open(uri: str, settings: Settings) -> Opened:
     files, path = file_system(uri, settings)
     try:
         file = files.open_input_file(path)
-        return Opened(_StoredFile(file), int(file.size()))
+        return Opened(StoredFile(file), int(file.size()))
     except FileNotFoundError as error:
         raise CaptureError(f"{uri}: no such file; check the URI") from error
     except OSError as error:

@@ -12,9 +12,14 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 SLOW: Final = "slow"
-_SLOW_DOWN: Final = b"<Error><Code>SlowDown</Code></Error>"
-"""Short: Arrow reads a part of a file into a buffer of that size, and repeats no request whose refusal is
-longer than this."""
+_SLOW_DOWN: Final = (
+    b'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>SlowDown</Code><Message>Please reduce your '
+    b"request rate.</Message><RequestId>PC1N5BNT0TGHR9ZQ</RequestId><HostId>"
+    + b"h" * 76
+    + b"</HostId></Error>"
+)
+"""As long as S3's: Arrow reads a part of a file into a buffer of that part's size, and repeats no request
+whose refusal is longer."""
 
 
 def refuse_some(application: Callable[..., Iterable[bytes]], share: float) -> Callable[..., Iterable[bytes]]:

@@ -12,11 +12,17 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
 from kwsniff.errors import UsageError
-from kwsniff.spark import file_systems
+from kwsniff.spark import file_systems, pipeline
 from kwsniff.spark.file_systems import file_system
 from kwsniff.spark.hadoop import Settings
+from kwsniff.spark.pipeline import run_pipeline
+from kwsniff.tables.schema import TABLES
+from tests.spark.compare import analyzed_once
 from tests.spark.slow_store import SLOW
 from tests.spark.store import new_bucket, put, s3
+from tests.spark.test_store import named
+
+CAPTURE = Path(__file__).parents[2] / "captures" / "transactions" / "capture.pcap"
 
 
 @pytest.fixture
@@ -73,3 +79,14 @@ def test_a_number_of_attempts_that_is_none_is_said() -> None:
     wrong = (("fs.s3a.attempts.maximum", "many"),)
     with pytest.raises(UsageError, match=r"fs\.s3a\.attempts\.maximum is 'many'; give a number of 1 or more"):
         file_system("s3a://bucket/x", wrong)
+
+
+@pytest.mark.slow
+def test_a_run_over_a_store_that_refuses_gives_all_rows(
+    store: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_process: None
+) -> None:
+    monkeypatch.setattr(pipeline, "settings_for", lambda *_: store)
+    output = new_bucket(store).inside(f"{SLOW}/tables")
+    run_pipeline(CAPTURE, output.root, spark=object(), tables=tuple(TABLES), num_buckets=2)  # type: ignore[arg-type]
+    assert count_refusals(tmp_path / "moto.log") > 30
+    assert named(output) == analyzed_once(CAPTURE)
