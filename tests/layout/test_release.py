@@ -216,6 +216,12 @@ def test_a_release_makes_what_stands_in_dissectors(
     assert len(new) == len(notes.notes.get(update.TRAITS, [])) == case.new
     assert all(after.apis[key].file == today.apis[key].file for key in new)
     _check_meanings(meant, _meanings(after), notes, case.moved)
+    known = {(name, path) for name, _, path in meant}
+    meaning = _meanings(today)
+    further = {place: each for place, each in _meanings(after).items() if place[::2] in known}
+    assert {place: meaning[place] for place in further if place[0] not in case.moved} == {
+        place: each for place, each in further.items() if place[0] not in case.moved
+    }
     _check_tables(today, after, case, older.names)
 
 

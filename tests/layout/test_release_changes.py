@@ -11,7 +11,7 @@ import pytest
 
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.dissectors import dissectors_folder
-from tests.layout.release import update
+from tests.layout.release import __main__, update
 from tests.layout.release.tables import add_errors, add_release, order, read_errors
 from tests.layout.release.update import Update
 
@@ -168,6 +168,27 @@ def test_a_tagged_field_may_come_without_a_version(layouts: Path) -> None:
     assert update.CHANGED not in notes
 
 
+def test_tagged_fields_stay_the_last_ones(layouts: Path) -> None:
+    mark = {"name": "Mark", "type": "int64", "versions": "2+", "taggedVersions": "2+", "tag": 0}
+    _update(layouts, "0-2", [*REQUEST, mark])
+    _update(layouts, "0-3", [*REQUEST, mark, {"name": "Last", "type": "int8", "versions": "3+"}])
+    assert _request(layouts)[-2:] == ["last int8 3+", "mark int64 2+ tag 0"]
+
+
+def test_a_new_field_means_what_fields_of_its_name_mean_if_they_agree(layouts: Path) -> None:
+    for key, value in ((8, "topic"), (9, "group"), (10, "topic")):
+        fields = f"    title  string  topic\n    value  string  {value}\n"
+        text = f"api {key} Other{key} 0\n\nrequest\n{fields}\nresponse\n{fields}"
+        (layouts / f"{key:02d}_other{key}.layout").write_text(text, "utf-8")
+    new = [{"name": name, "type": "string", "versions": "3+"} for name in ("Title", "Value")]
+    notes = _update(layouts, "0-3", [*REQUEST, *new])
+    assert _request(layouts)[-2:] == ["title string topic 3+", "value string 3+"]
+    assert notes[update.MEANINGS] == [
+        "ThingRequest /title (string, written: topic)",
+        "ThingRequest /value (string)",
+    ]
+
+
 def test_a_field_keeps_its_meaning_under_a_new_name(layouts: Path) -> None:
     notes = _update(layouts, "0-3", [REQUEST[0] | {"name": "Title"}, *REQUEST[1:]])
     assert _request(layouts)[0] == "title string topic"
@@ -229,6 +250,31 @@ def test_a_new_schema_goes_to_the_file_of_its_module(layouts: Path) -> None:
     ]
     assert made.notes[update.SCHEMAS] == ["ThingRecord in clients.layout"]
     Catalog(layouts).check()
+
+
+def test_the_command_writes_checks_and_says_what_needs_a_human(
+    layouts: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = layouts.parent / "message"
+    new = {"name": "Between", "type": "bytes", "versions": "3+"}
+    _definition(folder, "ThingRequest", "request", "0-3", [*REQUEST, new])
+    _definition(folder, "ThingResponse", "response", "0-3", RESPONSE)
+    errors = layouts.parent / "errors.tsv"
+    errors.write_text("0\tNONE\tfalse\n1\tBUSY_NOW\ttrue\n", "utf-8")
+    layouts.rename(layouts.parent / "kafka")
+    monkeypatch.setattr(__main__, "dissectors_folder", lambda: layouts.parent)
+    __main__.main(["2.2.0", str(folder), "--errors", str(errors)])
+    assert capsys.readouterr().out.splitlines() == [
+        f"{update.MEANINGS}:",
+        "    ThingRequest /between (bytes)",
+        f"{update.BYTES}:",
+        "    ThingRequest /between",
+        f"{update.NAMES}:",
+        "    between -",
+        f"{update.ERRORS}:",
+        "    1 BUSY_NOW",
+        "8 layouts compile",
+    ]
 
 
 def test_what_is_no_longer_spoken_is_none_and_said(layouts: Path) -> None:

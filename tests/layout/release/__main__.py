@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from kwsniff.layout.catalog import Catalog
@@ -18,13 +19,13 @@ from tests.layout.release.jars import list_errors, unpack
 from tests.layout.release.update import Update
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Write into dissectors/kafka, check it, and say what needs a human."""
     parser = argparse.ArgumentParser(prog="python -m tests.layout.release", description=__doc__)
     parser.add_argument("release")
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--errors", type=Path)
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as made:
         folder = chosen.folder or Path(made)
         errors = chosen.errors.read_text("utf-8") if chosen.errors else ""

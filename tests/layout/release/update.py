@@ -104,8 +104,8 @@ class Update:
         versions = sorted({*message.versions, *added})
         flexible = [version for version in added if definition.versions[version][0]]
         self._head(block, message, versions, flexible)
-        block.body = write(nodes, versions)
         self._note_fields(definition.name, merge)
+        block.body = write(nodes, versions)
 
     def _work(self, definition: Definition, message: Message) -> tuple[list[int], list[int]]:
         """Versions that are other than in the layout, and versions that are not in it."""
