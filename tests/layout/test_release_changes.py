@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kwsniff.errors import LayoutError
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.dissectors import dissectors_folder
 from tests.layout.release import __main__, update
@@ -176,7 +177,7 @@ def test_tagged_fields_stay_the_last_ones(layouts: Path) -> None:
 
 
 def test_a_new_field_means_what_fields_of_its_name_mean_if_they_agree(layouts: Path) -> None:
-    for key, value in ((8, "topic"), (9, "group"), (10, "topic")):
+    for key, value in ((8, "topic"), (9, "topic"), (10, "topic"), (11, "group")):
         fields = f"    title  string  topic\n    value  string  {value}\n"
         text = f"api {key} Other{key} 0\n\nrequest\n{fields}\nresponse\n{fields}"
         (layouts / f"{key:02d}_other{key}.layout").write_text(text, "utf-8")
@@ -278,14 +279,26 @@ def test_the_command_writes_checks_and_says_what_needs_a_human(
 
 
 def test_what_is_no_longer_spoken_is_none_and_said(layouts: Path) -> None:
-    (layouts.parent / "message").mkdir()
-    made = Update(layouts, layouts.parent / "message", "2.2.0")
+    folder = layouts.parent / "message"
+    _definition(folder, "ThingRecord", "data", "0", RESPONSE, apiKey=3)
+    made = Update(layouts, folder, "2.2.0")
     made.run()
-    assert made.notes == {update.DROPPED: ["Thing"]}
+    assert made.notes[update.DROPPED] == ["Thing"]
     assert (layouts / "releases.tsv").read_text("utf-8").splitlines()[
         1
     ] == "7\t2.0.0:0\t2.1.0:0-2\t2.2.0:none"
     assert (layouts / "07_thing.layout").read_text("utf-8") == LAYOUT
+
+
+def test_an_empty_folder_is_no_release(layouts: Path) -> None:
+    with pytest.raises(LayoutError, match="no message definitions in this folder"):
+        Update(layouts, layouts.parent / "nothing", "2.2.0")
+
+
+def test_what_cannot_be_written_is_said(layouts: Path) -> None:
+    """A version that is flexible now and was not is no change of its fields."""
+    notes = _update(layouts, "0-2", REQUEST, flexibleVersions="1+")
+    assert notes == {update.ODD: ["ThingRequest version 1: flexible is True in the definition"]}
 
 
 def test_a_version_that_is_not_stable_is_hidden(layouts: Path) -> None:

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from kwsniff.errors import LayoutError
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.drift import (
     Definition,
     Shape,
+    compare,
     message_of,
     read_definitions,
     shape_differences,
@@ -56,7 +58,10 @@ class Update:
         self.release = release
         self.catalog = Catalog(layouts)
         self.notes: dict[str, list[str]] = defaultdict(list)
+        self._folder = definitions
         self._definitions = list(read_definitions(definitions))
+        if not self._definitions:
+            raise LayoutError(f"{definitions}: no message definitions in this folder")
         self._meanings = _meanings(self.catalog)
         self._newest = is_newest(self.catalog.releases.names, release)
         self._blocks: dict[str, list[Block]] = {}
@@ -78,6 +83,8 @@ class Update:
             self._add_api(key, both)
         self._add_release()
         self._add_errors(read_errors(errors))
+        if self._newest:
+            self.notes[ODD] += compare(Catalog(self.layouts), self._folder)[0]
         self.notes = {kind: list(dict.fromkeys(lines)) for kind, lines in self.notes.items() if lines}
 
     def lines(self) -> list[str]:
