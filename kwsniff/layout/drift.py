@@ -38,12 +38,15 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One JSON file, resolved: version -> (flexible, fields)."""
+    """One JSON file, resolved: version -> (flexible, fields). `unstable`: brokers hide the last version."""
 
     name: str
     kind: str
     api_key: int | None
     versions: Mapping[int, tuple[bool, tuple[Shape, ...]]]
+    listeners: tuple[str, ...] = ()
+    unstable: bool = False
+    module: str = ""
 
 
 def snake_case(name: str) -> str:
@@ -56,7 +59,7 @@ def compare(catalog: Catalog, folder: Path, *, names: bool = True) -> tuple[list
     differences: list[str] = []
     count = 0
     for definition in read_definitions(folder):
-        message = _message(catalog, definition)
+        message = message_of(catalog, definition)
         if message is None:
             differences.append(f"{definition.name}: no layout")
             continue
@@ -69,7 +72,7 @@ def compare(catalog: Catalog, folder: Path, *, names: bool = True) -> tuple[list
             if flexible != (version >= message.flexible_from):
                 differences.append(f"{where}: flexible is {flexible} in the definition")
             ours = shapes_of(message.fields, version)
-            differences.extend(f"{where}: {text}" for text in _differences(ours, shapes, names, ""))
+            differences.extend(f"{where}: {text}" for text in shape_differences(ours, shapes, names=names))
     return differences, count
 
 
@@ -99,12 +102,12 @@ def read_definitions(folder: Path) -> Iterator[Definition]:
             data, _ = json.JSONDecoder().raw_decode(text.lstrip())
         except ValueError as error:
             raise LayoutError(f"{path}: not a Kafka message definition ({error})") from error
-        definition = _definition(data)
+        definition = _definition(data, path.parent.name)
         if definition.versions:
             yield definition
 
 
-def _definition(data: dict[str, Any]) -> Definition:
+def _definition(data: dict[str, Any], module: str) -> Definition:
     commons = {common["name"]: common["fields"] for common in data.get("commonStructs", ())}
     first, last = _range(data.get("validVersions"))
     flexible = _range(data.get("flexibleVersions"))
@@ -112,7 +115,15 @@ def _definition(data: dict[str, Any]) -> Definition:
         version: (flexible[0] <= version <= flexible[1], _resolve(data.get("fields", ()), commons, version))
         for version in range(first, last + 1)
     }
-    return Definition(data["name"], data["type"], data.get("apiKey"), versions)
+    return Definition(
+        data["name"],
+        data["type"],
+        data.get("apiKey"),
+        versions,
+        tuple(data.get("listeners", ())),
+        bool(data.get("latestVersionUnstable", False)),
+        module,
+    )
 
 
 def _range(text: str | None) -> tuple[int, int]:
@@ -169,7 +180,8 @@ def _wire_order(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
     return tuple(sorted(shapes, key=lambda shape: -1 if shape.tag is None else shape.tag))
 
 
-def _message(catalog: Catalog, definition: Definition) -> Message | None:
+def message_of(catalog: Catalog, definition: Definition) -> Message | None:
+    """The layout that a definition describes."""
     if definition.kind in ("request", "response") and definition.api_key is not None:
         return catalog.message(definition.api_key, int(definition.kind == "response"))
     if definition.kind == "header":
@@ -177,7 +189,10 @@ def _message(catalog: Catalog, definition: Definition) -> Message | None:
     return catalog.schema_message(definition.name)
 
 
-def _differences(ours: Sequence[Shape], theirs: Sequence[Shape], names: bool, path: str) -> Iterator[str]:
+def shape_differences(
+    ours: Sequence[Shape], theirs: Sequence[Shape], *, names: bool = True, path: str = ""
+) -> Iterator[str]:
+    """Differences of one version, one line each."""
     for mine, other in zip(ours, theirs, strict=False):
         at = f"{path}/{mine.name}"
         if names and mine.name != other.name:
@@ -185,7 +200,7 @@ def _differences(ours: Sequence[Shape], theirs: Sequence[Shape], names: bool, pa
         for what in ("type", "array", "null", "tag", "default"):
             if getattr(mine, what) != getattr(other, what):
                 yield f"{at}: {what} is {getattr(mine, what)}, in the definition {getattr(other, what)}"
-        yield from _differences(mine.children, other.children, names, at)
+        yield from shape_differences(mine.children, other.children, names=names, path=at)
     for extra in ours[len(theirs) :]:
         yield f"{path}/{extra.name} is not in the definition"
     for extra in theirs[len(ours) :]:

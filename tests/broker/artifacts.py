@@ -64,7 +64,7 @@ def agent() -> Path:
 
 
 def _pom(version: str) -> str:
-    wanted = BROKERS.get(version) or CLIENTS[version]
+    wanted = BROKERS.get(version) or CLIENTS.get(version) or ("kafka_2.13", *_LOG4J_2)
     names = [name if ":" in name else f"{KAFKA}:{name}:{version}" for name in wanted]
     parts = [dict(zip(("groupId", "artifactId", "version"), name.split(":"), strict=True)) for name in names]
     replaced = [
