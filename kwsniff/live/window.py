@@ -127,7 +127,7 @@ class Window:
         self.names: Mapping[str, str] = {}
         """Topic id -> name, for ids in rows whose name became known later."""
         self.now = now
-        self._started = now()
+        self._started = begun() or now()
         self.begun = begun
         self._steps: deque[_Step] = deque()
         self._last: deque[pa.RecordBatch] = deque()

@@ -52,7 +52,8 @@ class IntervalLines:
         self.interval = interval
         self._all = window
         self._line = line or interval_line
-        self._window = self._empty()
+        self._window = Window(_WHOLE, window.now, window.begun)
+        self._window.clock = window.clock
         self._due = time.monotonic() + interval
         self._told: set[str] = set()
 
@@ -67,8 +68,8 @@ class IntervalLines:
         return session.wait(min(seconds, max(self._due - time.monotonic(), 0.001)))
 
     def _empty(self) -> Window:
-        window = Window(_WHOLE, self._all.now, self._all.begun)
-        window.clock = self._all.clock
+        window = Window(_WHOLE, self._all.now)
+        window.begun, window.clock = self._all.begun, self._all.clock
         return window
 
     def show(self, batches: Batches, progress: Progress, *, last: bool) -> None:

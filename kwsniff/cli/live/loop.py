@@ -243,7 +243,7 @@ def _window(session: Session) -> Window:
     if not session.source.replayed:
         return Window()
     window = Window(
-        now=lambda: (session.find_watermark() or 0) / 1e9, begun=lambda: (session.begun or 0) / 1e9
+        now=lambda: (session.find_watermark() or 0) / 1e9, begun=lambda: (session.first_time or 0) / 1e9
     )
     window.clock = lambda: (session.find_watermark() or 0) / 1e9
     return window
