@@ -56,7 +56,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Query a folder of tables from analyze, live or pipeline in DuckDB's SQL.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument("folder", metavar="DIR", help="a folder of tables")
+    parser.add_argument("folder", nargs="?", metavar="DIR", help="a folder of tables; --list needs none")
     parser.add_argument(
         "query", nargs="?", metavar="QUERY", help="a query, or - to read it from standard input"
     )
@@ -85,6 +85,8 @@ def run(args: argparse.Namespace) -> int:
     """Exit status 0. Raises UsageError for invalid SQL."""
     query, where = _query(args), chosen_filter(args)
     form = _format(args)
+    if args.folder is None:
+        return _list_without_folder(args)
     from kwsniff.analysis.filtered_folder import chosen_folder
     from kwsniff.findings.sql import ask, named_when_whole, open_console, read, write_parquet
 
@@ -111,6 +113,15 @@ def run(args: argparse.Namespace) -> int:
             else:
                 with hidden.open("x", encoding="utf-8", newline="") as out:
                     _write(rows, form, out, zone_of(args))
+    return 0
+
+
+def _list_without_folder(args: argparse.Namespace) -> int:
+    from kwsniff.tables.schema import TABLES
+
+    if not args.list:
+        raise UsageError("give DIR, a folder of tables; see kwsniff sql --help")
+    _list(sorted(TABLES))
     return 0
 
 

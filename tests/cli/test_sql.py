@@ -51,7 +51,7 @@ def test_tables_go_by_their_names(folder: str, capsys: pytest.CaptureFixture[str
 
 def test_the_list_has_every_table_and_question(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     out = told(capsys, folder, "--list")
-    assert out == told(capsys, folder)
+    assert out == told(capsys, folder) == told(capsys, "--list")
     words = out.split()
     assert {*TABLES, *load_questions()} <= set(words)
 
@@ -223,6 +223,7 @@ def test_folders_of_files_are_tables_too(
         (["no such folder", "select 1"], "no such folder"),
         (["{}", "--question", "slow_producer"], "did you mean slow_producers?"),
         (["{}", "select 1", "--list"], "one of"),
+        (["--question", "errors"], "give DIR"),
         (["{}", "select 1", "--format", "parquet"], "-o"),
         (["{}", "select 1", "-o", "/dev/null"], "/dev/null"),
         (["{}", "select 1", "-o", "/no such folder/x.csv"], "cannot write"),
