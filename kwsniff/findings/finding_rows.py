@@ -85,8 +85,8 @@ def find(
     else:
         queries = _queries_of(rules, timed=total is not None, explains=explains)
     missing = [TABLE, COLUMN]
-    told = {"twins": figures.twins, "unnamed": figures.unnamed, "long_texts": figures.long_texts}
-    told["one_run"] = one_run
+    told = {"twins": figures.twins, "unnamed": figures.unnamed, "servers": figures.servers}
+    told |= {"long_texts": figures.long_texts, "one_run": one_run}
     try:
         with files() as found, open_for(queries, found, **told, sums=sums, memory=memory) as database:
             note_signs(database, **figures.signs())

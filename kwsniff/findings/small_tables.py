@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 TABLES_OF_FEW: Final = (
-    "connection", "twin", "unnamed", "call", "client_call", "origin", "timing", "latency", "server_error",
-    "refusal", "stall", "partition_call", "batch",
+    "connection", "twin", "unnamed", "call", "client_call", "commit_call", "origin", "timing", "latency",
+    "server_error", "refusal", "stall", "partition_call", "batch",
 )  # fmt: skip
 """Views of shared_views/calls.sql that become tables where their rows are few: most rules name them."""
 _BYTES: Final = 1 << 20

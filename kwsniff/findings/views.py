@@ -13,6 +13,7 @@ from kwsniff.errors import UsageError
 from kwsniff.filter.tokens import quote
 from kwsniff.findings.database import hush, open_database
 from kwsniff.findings.references import REFERENCES
+from kwsniff.findings.simple_views import ABSENT, are_empty, simplify
 from kwsniff.findings.small_tables import TABLES_OF_FEW, are_few, are_small
 from kwsniff.findings.table_views import FEW, check_files, columns_in, show_no_rows, show_rows, source_of
 from kwsniff.tables.schema import TABLES, arrow_schema
@@ -88,6 +89,7 @@ def open_for(
     *,
     twins: bool,
     unnamed: bool = True,
+    servers: bool = True,
     sums: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
     memory: str = MEMORY,
     long_texts: bool = False,
@@ -97,17 +99,14 @@ def open_for(
 
     Only tables, columns and views that they name are there: each one costs a look into its files, and each
     column time to plan every query. `twins`: whether a connection may be a twin of another. `unnamed`:
-    whether a call may name no client. `sums`: views whose rows are known already, by column. `memory`: what
-    DuckDB may take. `long_texts`: some are known to be so long that rows must not be compared by them.
-    `one_run`: all rows are of one run, whose id is then neither read nor compared.
+    whether a call may name no client; `servers`: whether one may be of a server. `sums`: views whose rows are
+    known already, by column. `memory`: what DuckDB may take. `long_texts`: some are known to be so long that
+    rows must not be compared by them. `one_run`: all rows are of one run, whose id is then neither read nor
+    compared.
     """
     known = sums or {}
-    views = {name: text for name, text in _views().items() if name not in known}
-    if not twins:
-        views["twin"] = _NO_TWINS
-    if not unnamed:
-        views["unnamed"] = _NO_UNNAMED
-        views["origin"] = _NO_ORIGINS
+    absent = [name for name, there in zip(ABSENT, (twins, unnamed, servers), strict=True) if not there]
+    views = {name: text for name, text in simplify(_views(), absent).items() if name not in known}
     asked = [*queries]
     everything, named = _named_in(asked, views)
     # What harm alone needs waits for `add_views`: most captures have none.
@@ -118,7 +117,7 @@ def open_for(
             _fill(database, name, known[name])
         _create_views(
             database, sources, views, wanted=wanted, later=everything - wanted, columns=named, memory=memory,
-            long_texts=long_texts, copies=Path(folder), one_run=one_run,
+            long_texts=long_texts, copies=Path(folder), one_run=one_run, absent=absent,
         )  # fmt: skip
         note_made(database, filled)
         yield database
@@ -151,8 +150,9 @@ def _create_views(
     long_texts: bool = False,
     copies: Path | None = None,
     one_run: bool = False,
+    absent: Sequence[str] = (),
 ) -> "duckdb.DuckDBPyConnection":
-    """`later`: tables that are noted for `add_views`."""
+    """`later`: tables that are noted for `add_views`; `absent`: of ABSENT, which are noted, too."""
     _set_up(database, memory)
     shown = [name for name in READ if name in wanted or name in later]
     chosen = {name: [*sources[name]] for name in shown if sources.get(name)}
@@ -177,8 +177,9 @@ def _create_views(
         else:
             waiting[name] = statement
     note_made(database, waiting, waiting.values())
+    note_made(database, absent, is_view=True)
     note_made(database, [_FEW_ROWS], is_view=not kept)
-    return _with_views(database, views, wanted, kept=kept)
+    return _with_views(database, views, wanted, kept=kept, empty=are_empty(absent))
 
 
 def _long_texts_in(files_: Mapping[str, Sequence[str | os.PathLike[str]]]) -> bool:
@@ -251,15 +252,17 @@ def statements_of(names: Iterable[str]) -> Mapping[str, str]:
 
 def add_views(database: "duckdb.DuckDBPyConnection", queries: Iterable[str]) -> None:
     """Makes the shared views that these queries need and that are not there yet."""
-    views = {name: text for name, text in _views().items() if name not in HARM[:-1]}
-    needed, _ = _named_in(queries, views)
     noted = database.execute("from noted").fetchall()
+    all_views = simplify(_views(), [name for name, *_ in noted if name in ABSENT])
+    views = {name: text for name, text in all_views.items() if name not in HARM[:-1]}
+    needed, _ = _named_in(queries, views)
     for name, statement, _ in noted:
         if statement and name in needed:
             database.execute(statement)
             database.execute("update noted set statement = null where name = $name", {"name": name})
     there = {name: is_view for name, _, is_view in noted}
-    _with_views(database, views, needed - there.keys(), kept=not there[_FEW_ROWS])
+    few = not there[_FEW_ROWS]
+    _with_views(database, views, needed - there.keys(), kept=few, empty=are_empty(there))
 
 
 def is_made(database: "duckdb.DuckDBPyConnection", name: str) -> bool:
@@ -274,9 +277,9 @@ def columns_named(queries: Iterable[str]) -> set[str]:
 
 
 SMALL: Final = (
-    "twin", "server_error", "refusing", "restart", "renewal", "lone_topic", "lone_topics", "blind", "lossy",
-    "span", "stretch", "last_moment", "explained_close", "closed_unheard", "after_silence", "boxed",
-    "standing_read",
+    "twin", "commit_call", "server_error", "refusing", "restart", "renewal", "lone_topic", "lone_topics",
+    "blind", "lossy", "fetch_sum", "span", "stretch", "last_moment", "explained_close", "closed_unheard",
+    "after_silence", "boxed", "standing_read",
 )  # fmt: skip
 """Views of few rows that take a look at all calls, in the order in which they need each other."""
 
@@ -286,6 +289,7 @@ def keep_small(database: "duckdb.DuckDBPyConnection", queries: Iterable[str]) ->
     views are small where the tables are. Those of harm are the caller's."""
     asked = "select name from noted where is_view"
     shown = {name for (name,) in database.execute(asked).fetchall()}
+    shown -= are_empty(shown)
     views = {name: text for name, text in _views().items() if name not in HARM}
     needed, _ = _named_in(queries, views)
     small = [name for name in (SMALL if _FEW_ROWS in shown else views) if name in needed & shown]
@@ -339,13 +343,6 @@ HARM: Final = (
 """Views of shared_views/harm.sql, and the table that is filled with what they have: harm.py makes them."""
 _FOLDER: Final = Path(__file__).with_name("shared_views")
 _MADE: Final = re.compile(r"create temp view (\w+)")
-_NO_UNNAMED: Final = (
-    "create temp view unnamed as select '' as run_id, 0::bigint as connection_id, '' as named where false"
-)
-_NO_ORIGINS: Final = (
-    "create temp view origin as select '' as run_id, 0::bigint as connection_id, '' as origin where false"
-)
-_NO_TWINS: Final = "create temp view twin as select '' as run_id, 0::bigint as connection_id where false"
 
 
 _FEW_ROWS: Final = "tables of few rows"
@@ -353,7 +350,12 @@ _FEW_ROWS: Final = "tables of few rows"
 
 
 def _with_views(
-    database: "duckdb.DuckDBPyConnection", views: Mapping[str, str], wanted: Container[str], *, kept: bool
+    database: "duckdb.DuckDBPyConnection",
+    views: Mapping[str, str],
+    wanted: Container[str],
+    *,
+    kept: bool,
+    empty: Container[str] = (),
 ) -> "duckdb.DuckDBPyConnection":
     for name, add in REFERENCES.items():
         if name in wanted:
@@ -361,7 +363,7 @@ def _with_views(
     made = {False: [name for name in REFERENCES if name in wanted], True: list[str]()}
     for name, statement in views.items():
         if statement and name in wanted and name not in HARM:
-            is_kept = kept and name in TABLES_OF_FEW
+            is_kept = kept and name in TABLES_OF_FEW and name not in empty
             database.execute(statement.replace("temp view", "temp table", 1) if is_kept else statement)
             made[not is_kept].append(name)
     for is_view, names in made.items():

@@ -65,7 +65,7 @@ def test_sums_made_in_passing_are_those_of_the_rows(tmp_path: Path) -> None:
         expected = evaluate(database)
         sums = figures_of(files).sums()
         assert {name for name, columns in sums.items() if columns} == {
-            "call_sum", "client_broker", "topic_width", "written",
+            "call_sum", "client_broker", "fetch_sum", "topic_width", "written",
         }  # fmt: skip
     found = find_in_files(files)
     assert {"request_storm"} <= {each.finding for each in found}

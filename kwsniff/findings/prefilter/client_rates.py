@@ -174,6 +174,10 @@ class Pace:
         """The columns of the view `call_sum`; None where there are more clients than are counted."""
         return None if self._crowded else self._sums.rows(self._clients)
 
+    def reads(self) -> Mapping[str, Sequence[Any]] | None:
+        """The columns of the view `fetch_sum`; None where there are more clients than are counted."""
+        return None if self._crowded else self._sums.reads(self._clients)
+
     def _tell(self, who: tuple[int, int], number: int, first: int, last: int) -> None:
         self._told[who] = _widen(self._told.get(who), (number, first, last))
 

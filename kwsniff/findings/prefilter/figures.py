@@ -141,12 +141,19 @@ class Figures:
         """Whether calls name no client."""
         return self._sums["unnamed"] > 0
 
+    @property
+    def servers(self) -> bool:
+        """Whether servers make calls."""
+        return self._servers
+
     def sums(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
         """Views that rules read, by name, and their columns; without those that only the rows can give."""
         if self._unsure or self.twins or self.unnamed:
             return {}
         calls = self._pace.sums()
         told = {} if calls is None else {"call_sum": calls}
+        if (reads := self._pace.reads()) is not None:
+            told["fetch_sum"] = reads
         if len(self._brokers) <= MOST_CLIENTS:
             firsts = [broker for _, broker in self._brokers.values()]
             told["client_broker"] = {"client": [*self._brokers], "broker": firsts}
