@@ -311,7 +311,7 @@ def _views() -> Mapping[str, str]:
 
 
 def _named_by_account() -> str:
-    """What `finding_entry`, a table that finding_calls.py fills, is made of."""
+    """What `finding_entry`, of tables that finding_calls.py fills, is made of."""
     names = sorted(_FOLDER.with_name("account").glob("*.sql"))
     return re.sub("--.*", "", "".join(each.read_text("utf-8") for each in names))
 
