@@ -45,18 +45,18 @@ def find_in_files(
     keep: Keep | None = None,
     judge: Judge | None = None,
     *,
+    rules: Sequence[Rule] | None = None,
     one_run: bool = False,
 ) -> list[Finding]:
     """The findings of parquet files, by table; `figures` are theirs, where they are known already;
     `memory` is what DuckDB may take; `keep` takes batches of `finding_calls`; `judge` takes what calls and
-    connections suffered, where some did: it comes last, and may replace the files. `one_run`: all rows are of
-    one run.
+    connections suffered, where some did: it comes last, and may replace the files. `rules`: those that
+    are worth asking, where that is known; `one_run`: all rows are of one run.
 
     Their commands speak of CAPTURE and DIR, wherever captures and tables are by now.
     """
-    return find(
-        figures or figures_of(files), lambda: nullcontext(files), memory, keep, judge, one_run=one_run
-    )
+    told = figures or figures_of(files)
+    return find(told, lambda: nullcontext(files), memory, keep, judge, rules=rules, one_run=one_run)
 
 
 def find(
@@ -66,10 +66,11 @@ def find(
     keep: Keep | None = None,
     judge: Judge | None = None,
     *,
+    rules: Sequence[Rule] | None = None,
     one_run: bool = False,
 ) -> list[Finding]:
     """The same, with files that are only got where the figures do not tell all."""
-    rules = figures.worth_asking()
+    rules = figures.worth_asking() if rules is None else rules
     if not rules:
         return []
     total = figures.total_ns()
