@@ -102,8 +102,8 @@ def open_for(
     column time to plan every query. `twins`: whether a connection may be a twin of another. `unnamed`:
     whether a call may name no client; `servers`: whether one may be of a server. `sums`: views whose rows are
     known already, by column. `memory`: what DuckDB may take. `long_texts`: some are known to be so long that
-    rows must not be compared by them. `one_run`: all rows are of one run, whose id is then neither read nor
-    compared.
+    rows must not be compared by them. `one_run`: all rows are of one run of this kwsniff, whose id is then
+    neither read nor compared.
     """
     known = sums or {}
     absent = [name for name, there in zip(ABSENT, (twins, unnamed, servers), strict=True) if not there]
@@ -172,13 +172,18 @@ def _create_views(
             continue
         statement = show_no_rows(name, kept=kept)
         if listed := chosen.get(name):
-            there = columns_in(database, listed) - ({_RUN} if one_run else set())
+            there = _of_today(name) if one_run else columns_in(database, listed)
             statement = show_rows(name, source_of(listed), there, columns, kept=kept)
         if name in wanted:
             database.execute(statement)
         else:
             made.waiting[name] = statement
     return _with_views(database, views, wanted, each=columns is None)
+
+
+def _of_today(table: str) -> set[str]:
+    """The columns of a table in files of this kwsniff, without the run."""
+    return {column.name for column in TABLES[table].columns} - {_RUN}
 
 
 def _long_texts_in(files_: Mapping[str, Sequence[str | os.PathLike[str]]]) -> bool:
