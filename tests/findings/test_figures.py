@@ -196,7 +196,8 @@ def test_calls_of_twins_hide_nothing(incident: str, tmp_path: Path) -> None:
 
 
 def _calls(rows: Sequence[Mapping[str, Any]], caller: str) -> list[dict[str, Any]]:
-    return [{**row, "request_time": row["time"], "caller": caller} for row in rows]
+    told = {"api_name": "OffsetCommit", "caller": caller}
+    return [{**row, **told, "request_time": row["time"]} for row in rows]
 
 
 def _growth(rows: Sequence[Mapping[str, Any]], caller: str = "client") -> float:
