@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+_TOLD = ("twins", "unnamed", "servers", "long_texts")
+"""What figures tell of all rows, as `open_for` takes it."""
 Keep = Callable[[pa.RecordBatch], None]
 Judge = Callable[[FoundHarm], None]
 Files = Mapping[str, Sequence[str | PathLike[str]]]
@@ -86,8 +88,7 @@ def find(
     else:
         queries = _queries_of(rules, timed=total is not None, explains=explains)
     missing = [TABLE, COLUMN]
-    told = {"twins": figures.twins, "unnamed": figures.unnamed, "servers": figures.servers}
-    told |= {"long_texts": figures.long_texts, "one_run": one_run}
+    told = {name: bool(getattr(figures, name)) for name in _TOLD} | {"one_run": one_run}
     try:
         with files() as found, open_for(queries, found, **told, sums=sums, memory=memory) as database:
             note_signs(database, **figures.signs())
