@@ -29,7 +29,8 @@ def write_findings(
     """
     if late:
         figures.distrust()
-    if not figures.worth_asking():
+    rules = figures.worth_asking()
+    if not rules:
         writer.write("findings", batch_of("findings", []))
         return []
     from kwsniff.findings.evaluate import as_json
@@ -47,7 +48,8 @@ def write_findings(
             writer.rewrite(table, fill(table, harm), coded=True)
 
     wanted = keep if TABLE in writer.paths else None
-    findings = find_in_files(files, figures, f"{memory // 1_000_000}MB", wanted, judge, one_run=True)
+    may = f"{memory // 1_000_000}MB"
+    findings = find_in_files(files, figures, may, wanted, judge, rules=rules, one_run=True)
     writer.write("findings", batch_of("findings", rows_of(findings)))
     return [as_json(each) for each in findings]
 

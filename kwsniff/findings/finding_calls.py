@@ -1,6 +1,6 @@
 """Every call and connection that findings explain: the rows of the table `finding_calls`, and their sums.
 
-The database of an evaluation has them in the table `finding_entry`, by the number of the finding. The SQL is
+The database of an evaluation has them in `finding_entry`, by the number of the finding. The SQL is
 in `account/`; what counts as harm is in `shared_views/harm.sql`.
 """
 
@@ -48,8 +48,11 @@ create or replace temp table finding_row (number bigint, subject varchar, client
     first_time timestamptz, last_time timestamptz, expected double, explains boolean);
 create or replace temp table listed_call (number bigint, call_id bigint);
 create or replace temp table listed_frame (number bigint, frame bigint);
-create or replace temp table finding_entry (number bigint, run_id varchar, connection_id bigint,
-    call_id bigint, listed boolean)
+create or replace temp table all_entry (number bigint, run_id varchar, connection_id bigint, call_id bigint);
+create or replace temp table other_entry (number bigint, run_id varchar, connection_id bigint,
+    call_id bigint, listed boolean);
+create or replace temp view finding_entry as
+select *, true as listed from all_entry union all from other_entry
 """
 _INSERT: Final = """
 insert into finding_row select unnest($number::bigint[]), unnest($subject::varchar[]),
@@ -57,9 +60,9 @@ insert into finding_row select unnest($number::bigint[]), unnest($subject::varch
     unnest($last_time::varchar[])::timestamptz, unnest($expected::double[]), unnest($explains::boolean[])
 """
 _LIST_ALL: Final = """
-insert into listed_call
+insert into all_entry
 with finding as (from finding_row where number in (select unnest($numbers::bigint[])))
-select number, call_id from """
+select number, run_id, connection_id, call_id from """
 _HARMED: Final = """
 with harmed as (
     select run_id, connection_id, call_id from troubled_call where harm is not null
@@ -210,7 +213,9 @@ def _tell(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]) 
     for rule in rules.values():
         numbered = [each.number for each in findings if each.rule and each.rule.name == rule.name]
         values = {name: rule.floors[name] for name in {*_NAMED.findall(rule.all_calls)}}
-        database.execute(_LIST_ALL + f"({rule.all_calls})", {**values, "numbers": numbered})
+        database.execute(
+            f"{_LIST_ALL}({rule.all_calls}) where call_id is not null", {**values, "numbers": numbered}
+        )
 
 
 def _describe(findings: Sequence["Finding"]) -> dict[str, list[Any]]:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+_TOLD = ("twins", "unnamed", "servers", "long_texts")
+"""What figures tell of all rows, as `open_for` takes it."""
 Keep = Callable[[pa.RecordBatch], None]
 Judge = Callable[[FoundHarm], None]
 Files = Mapping[str, Sequence[str | PathLike[str]]]
@@ -45,18 +47,18 @@ def find_in_files(
     keep: Keep | None = None,
     judge: Judge | None = None,
     *,
+    rules: Sequence[Rule] | None = None,
     one_run: bool = False,
 ) -> list[Finding]:
     """The findings of parquet files, by table; `figures` are theirs, where they are known already;
     `memory` is what DuckDB may take; `keep` takes batches of `finding_calls`; `judge` takes what calls and
-    connections suffered, where some did: it comes last, and may replace the files. `one_run`: all rows are of
-    one run.
+    connections suffered, where some did: it comes last, and may replace the files. `rules`: those that
+    are worth asking, where that is known; `one_run`: all rows are of one run.
 
     Their commands speak of CAPTURE and DIR, wherever captures and tables are by now.
     """
-    return find(
-        figures or figures_of(files), lambda: nullcontext(files), memory, keep, judge, one_run=one_run
-    )
+    told = figures or figures_of(files)
+    return find(told, lambda: nullcontext(files), memory, keep, judge, rules=rules, one_run=one_run)
 
 
 def find(
@@ -66,10 +68,11 @@ def find(
     keep: Keep | None = None,
     judge: Judge | None = None,
     *,
+    rules: Sequence[Rule] | None = None,
     one_run: bool = False,
 ) -> list[Finding]:
     """The same, with files that are only got where the figures do not tell all."""
-    rules = figures.worth_asking()
+    rules = figures.worth_asking() if rules is None else rules
     if not rules:
         return []
     total = figures.total_ns()
@@ -85,8 +88,7 @@ def find(
     else:
         queries = _queries_of(rules, timed=total is not None, explains=explains)
     missing = [TABLE, COLUMN]
-    told = {"twins": figures.twins, "unnamed": figures.unnamed, "long_texts": figures.long_texts}
-    told["one_run"] = one_run
+    told = {name: bool(getattr(figures, name)) for name in _TOLD} | {"one_run": one_run}
     try:
         with files() as found, open_for(queries, found, **told, sums=sums, memory=memory) as database:
             note_signs(database, **figures.signs())

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kwsniff.findings.views import HARM, add_views, is_made, keep_small, note_made, statements_of
+from kwsniff.findings.made_views import made_in
+from kwsniff.findings.views import HARM, add_views, keep_small, statements_of
 from kwsniff.tables.arrays import Numbers
 from kwsniff.tables.harm import KEYS, NONE, WORDS, find_codes
 
@@ -72,7 +73,7 @@ def keep_harm(database: "duckdb.DuckDBPyConnection") -> None:
         "troubled_wait": unanswered,
         "troubled_late": long,
         "troubled_refusal": refused,
-        "troubled_read": is_made(database, "standing_read_rows"),
+        "troubled_read": "standing_read" in made_in(database).tables,
         "troubled_write": unsure,
         "known_close": unanswered or unheard,
         "troubled_connection": odd or unanswered,
@@ -88,7 +89,7 @@ def keep_harm(database: "duckdb.DuckDBPyConnection") -> None:
             made_as = made_as.replace("temp view", "temp table", 1)
         # a time before, memory may not have sufficed for all
         database.execute(made_as.replace("create temp", "create or replace temp", 1))
-    note_made(database, [_LAST])
+    made_in(database).tables.add(_LAST)
 
 
 def note_signs(
@@ -101,12 +102,12 @@ def note_signs(
     told = (False, long, bool(errors - {0}), bool(errors & _UNSURE))
     values = ", ".join(str(each).lower() for each in told)
     database.execute(f"create temp table {_SIGNS} as from (values ({values}))")
-    note_made(database, [_SIGNS])
+    made_in(database).tables.add(_SIGNS)
 
 
 def _find_signs(database: "duckdb.DuckDBPyConnection") -> Sequence[bool]:
     """Whether calls are unanswered, took long, had errors, and may have been stored or not."""
-    asked = f"from {_SIGNS}" if is_made(database, _SIGNS) else _OF_CALLS
+    asked = f"from {_SIGNS}" if made_in(database).has(_SIGNS) else _OF_CALLS
     add_views(database, [asked])
     (found,) = database.execute(asked).fetchall()
     return found
@@ -119,7 +120,7 @@ def is_harmed(database: "duckdb.DuckDBPyConnection") -> bool:
 
 
 def _is_kept(database: "duckdb.DuckDBPyConnection") -> bool:
-    return is_made(database, _LAST)
+    return made_in(database).has(_LAST)
 
 
 class FoundHarm:

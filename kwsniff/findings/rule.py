@@ -85,9 +85,10 @@ class Rule:
     command: str
     floors: Mapping[str, float] = field(default_factory=dict)
     all_calls: str = ""
-    """Query for `number` and `call_id` of every call that findings of this rule explain, where `call_ids` of
-    the rule's own query has the first only. The table `finding` has the rule's findings: `number`,
-    `subject`, `client`, `broker`, `first_time`, `last_time`, `expected`. Parameters are of `floors`."""
+    """Query for `number`, `run_id`, `connection_id` and `call_id` of every call that findings of this rule
+    explain, where `call_ids` of the rule's own query has the first only. The table `finding` has the rule's
+    findings: `number`, `subject`, `client`, `broker`, `first_time`, `last_time`, `expected`. Parameters are
+    of `floors`."""
     explained_by: tuple[str, ...] = ()
     """Findings that this one may follow from, when they concern the same client, broker, topic or group."""
     group: str = ""

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from kwsniff.errors import UsageError
 from kwsniff.filter.tokens import quote
 from kwsniff.findings.database import hush, open_database
+from kwsniff.findings.made_views import made_in
 from kwsniff.findings.references import REFERENCES
+from kwsniff.findings.simple_views import ABSENT, are_empty, simplify
 from kwsniff.findings.small_tables import TABLES_OF_FEW, are_few, are_small
 from kwsniff.findings.table_views import FEW, check_files, columns_in, show_no_rows, show_rows, source_of
 from kwsniff.tables.schema import TABLES, arrow_schema
@@ -88,6 +90,7 @@ def open_for(
     *,
     twins: bool,
     unnamed: bool = True,
+    servers: bool = True,
     sums: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
     memory: str = MEMORY,
     long_texts: bool = False,
@@ -97,17 +100,14 @@ def open_for(
 
     Only tables, columns and views that they name are there: each one costs a look into its files, and each
     column time to plan every query. `twins`: whether a connection may be a twin of another. `unnamed`:
-    whether a call may name no client. `sums`: views whose rows are known already, by column. `memory`: what
-    DuckDB may take. `long_texts`: some are known to be so long that rows must not be compared by them.
-    `one_run`: all rows are of one run, whose id is then neither read nor compared.
+    whether a call may name no client; `servers`: whether one may be of a server. `sums`: views whose rows are
+    known already, by column. `memory`: what DuckDB may take. `long_texts`: some are known to be so long that
+    rows must not be compared by them. `one_run`: all rows are of one run of this kwsniff, whose id is then
+    neither read nor compared.
     """
     known = sums or {}
-    views = {name: text for name, text in _views().items() if name not in known}
-    if not twins:
-        views["twin"] = _NO_TWINS
-    if not unnamed:
-        views["unnamed"] = _NO_UNNAMED
-        views["origin"] = _NO_ORIGINS
+    absent = [name for name, there in zip(ABSENT, (twins, unnamed, servers), strict=True) if not there]
+    views = {name: text for name, text in simplify(_views(), absent).items() if name not in known}
     asked = [*queries]
     everything, named = _named_in(asked, views)
     # What harm alone needs waits for `add_views`: most captures have none.
@@ -116,11 +116,13 @@ def open_for(
         filled = [*named.intersection(known)]
         for name in filled:
             _fill(database, name, known[name])
+        made = made_in(database)
+        made.tables.update(filled)
+        made.absent = absent
         _create_views(
             database, sources, views, wanted=wanted, later=everything - wanted, columns=named, memory=memory,
             long_texts=long_texts, copies=Path(folder), one_run=one_run,
         )  # fmt: skip
-        note_made(database, filled)
         yield database
 
 
@@ -152,7 +154,7 @@ def _create_views(
     copies: Path | None = None,
     one_run: bool = False,
 ) -> "duckdb.DuckDBPyConnection":
-    """`later`: tables that are noted for `add_views`."""
+    """`later`: tables that wait for `add_views`."""
     _set_up(database, memory)
     shown = [name for name in READ if name in wanted or name in later]
     chosen = {name: [*sources[name]] for name in shown if sources.get(name)}
@@ -162,23 +164,26 @@ def _create_views(
         database.execute("set parquet_metadata_cache = false")
     if size < _SMALL or int(memory.removesuffix("MB")) < _MB_OF_A_THREAD:
         database.execute("set threads = 1")
-    kept = not shortened and are_small(chosen.values(), memory)
-    waiting: dict[str, str] = {}
+    made = made_in(database)
+    kept = made.few = not shortened and are_small(chosen.values(), memory)
     for name in shown:
         if name in chosen and shortened:
             _take_short(database, name, chosen[name], columns, copies)
             continue
         statement = show_no_rows(name, kept=kept)
         if listed := chosen.get(name):
-            there = columns_in(database, listed) - ({_RUN} if one_run else set())
+            there = _of_today(name) if one_run else columns_in(database, listed)
             statement = show_rows(name, source_of(listed), there, columns, kept=kept)
         if name in wanted:
             database.execute(statement)
         else:
-            waiting[name] = statement
-    note_made(database, waiting, waiting.values())
-    note_made(database, [_FEW_ROWS], is_view=not kept)
-    return _with_views(database, views, wanted, kept=kept)
+            made.waiting[name] = statement
+    return _with_views(database, views, wanted, each=columns is None)
+
+
+def _of_today(table: str) -> set[str]:
+    """The columns of a table in files of this kwsniff, without the run."""
+    return {column.name for column in TABLES[table].columns} - {_RUN}
 
 
 def _long_texts_in(files_: Mapping[str, Sequence[str | os.PathLike[str]]]) -> bool:
@@ -222,7 +227,7 @@ def open_tables(
     if queries is not None:
         database.execute("set threads = 1")
     chosen = {name: rows for name, rows in tables.items() if name in wanted and name in READ}
-    kept = are_few(chosen.values(), memory)
+    kept = made_in(database).few = are_few(chosen.values(), memory)
     for name in READ:
         if name not in wanted:
             continue
@@ -230,8 +235,7 @@ def open_tables(
         given = arrow_schema(TABLES[name]).empty_table() if rows is None else rows
         database.register(f"{name}_rows", given)
         database.execute(show_rows(name, f"{name}_rows", given.column_names, named, kept=kept))
-    note_made(database, [_FEW_ROWS], is_view=not kept)
-    return _with_views(database, views, wanted, kept=kept)
+    return _with_views(database, views, wanted, each=queries is None)
 
 
 def _named_in(queries: Iterable[str], views: Mapping[str, str]) -> tuple[set[str], set[str]]:
@@ -251,21 +255,12 @@ def statements_of(names: Iterable[str]) -> Mapping[str, str]:
 
 def add_views(database: "duckdb.DuckDBPyConnection", queries: Iterable[str]) -> None:
     """Makes the shared views that these queries need and that are not there yet."""
-    views = {name: text for name, text in _views().items() if name not in HARM[:-1]}
+    made = made_in(database)
+    views = {name: text for name, text in simplify(_views(), made.absent).items() if name not in HARM[:-1]}
     needed, _ = _named_in(queries, views)
-    noted = database.execute("from noted").fetchall()
-    for name, statement, _ in noted:
-        if statement and name in needed:
-            database.execute(statement)
-            database.execute("update noted set statement = null where name = $name", {"name": name})
-    there = {name: is_view for name, _, is_view in noted}
-    _with_views(database, views, needed - there.keys(), kept=not there[_FEW_ROWS])
-
-
-def is_made(database: "duckdb.DuckDBPyConnection", name: str) -> bool:
-    """Whether `open_for`, `add_views` or `note_made` made a view or a table of this name."""
-    made = "select count(*) from noted where name = $name and statement is null"
-    return database.execute(made, {"name": name}).fetchall() != [(0,)]
+    for name in needed & made.waiting.keys():
+        database.execute(made.waiting.pop(name))
+    _with_views(database, views, {name for name in needed if not made.has(name)})
 
 
 def columns_named(queries: Iterable[str]) -> set[str]:
@@ -274,9 +269,9 @@ def columns_named(queries: Iterable[str]) -> set[str]:
 
 
 SMALL: Final = (
-    "twin", "server_error", "refusing", "restart", "renewal", "lone_topic", "lone_topics", "blind", "lossy",
-    "span", "stretch", "last_moment", "explained_close", "closed_unheard", "after_silence", "boxed",
-    "standing_read",
+    "twin", "commit_call", "server_error", "refusing", "restart", "renewal", "lone_topic", "lone_topics",
+    "blind", "lossy", "fetch_sum", "span", "stretch", "last_moment", "explained_close", "closed_unheard",
+    "after_silence", "boxed", "standing_read",
 )  # fmt: skip
 """Views of few rows that take a look at all calls, in the order in which they need each other."""
 
@@ -284,19 +279,15 @@ SMALL: Final = (
 def keep_small(database: "duckdb.DuckDBPyConnection", queries: Iterable[str]) -> None:
     """Small views that these queries need are asked once, and not again for each query that names them; all
     views are small where the tables are. Those of harm are the caller's."""
-    asked = "select name from noted where is_view"
-    shown = {name for (name,) in database.execute(asked).fetchall()}
+    made = made_in(database)
+    shown = made.views - are_empty(made.absent)
     views = {name: text for name, text in _views().items() if name not in HARM}
     needed, _ = _named_in(queries, views)
-    small = [name for name in (SMALL if _FEW_ROWS in shown else views) if name in needed & shown]
-    made = []
-    try:
-        for name in small:
+    for name in views if made.few else SMALL:
+        if name in needed & shown:
             database.execute(f"create temp table if not exists {name}_rows as from {name}")
             database.execute(f"create or replace temp view {name} as from {name}_rows")
-            made.append(f"{name}_rows")
-    finally:  # memory may suffice for some
-        note_made(database, made)
+            made.keep(name)
 
 
 def _set_up(database: "duckdb.DuckDBPyConnection", memory: str = MEMORY) -> None:
@@ -306,8 +297,7 @@ def _set_up(database: "duckdb.DuckDBPyConnection", memory: str = MEMORY) -> None
         f"set TimeZone = 'UTC'; set memory_limit = '{memory}'; set temp_directory = {spare}; "
         "set parquet_metadata_cache = true; "
         # For what it takes to be few rows, which estimates of views seldom are, DuckDB compares all pairs.
-        "set asof_loop_join_threshold = 0; "
-        "create temp table noted (name varchar, statement varchar, is_view boolean)"
+        "set asof_loop_join_threshold = 0"
     )
     hush(database)
 
@@ -326,7 +316,7 @@ def _views() -> Mapping[str, str]:
 
 
 def _named_by_account() -> str:
-    """What `finding_entry`, a table that finding_calls.py fills, is made of."""
+    """What `finding_entry`, of tables that finding_calls.py fills, is made of."""
     names = sorted(_FOLDER.with_name("account").glob("*.sql"))
     return re.sub("--.*", "", "".join(each.read_text("utf-8") for each in names))
 
@@ -339,48 +329,27 @@ HARM: Final = (
 """Views of shared_views/harm.sql, and the table that is filled with what they have: harm.py makes them."""
 _FOLDER: Final = Path(__file__).with_name("shared_views")
 _MADE: Final = re.compile(r"create temp view (\w+)")
-_NO_UNNAMED: Final = (
-    "create temp view unnamed as select '' as run_id, 0::bigint as connection_id, '' as named where false"
-)
-_NO_ORIGINS: Final = (
-    "create temp view origin as select '' as run_id, 0::bigint as connection_id, '' as origin where false"
-)
-_NO_TWINS: Final = "create temp view twin as select '' as run_id, 0::bigint as connection_id where false"
-
-
-_FEW_ROWS: Final = "tables of few rows"
-"""What is noted as a view where TABLES_OF_FEW are views, and as a table where they are tables."""
 
 
 def _with_views(
-    database: "duckdb.DuckDBPyConnection", views: Mapping[str, str], wanted: Container[str], *, kept: bool
+    database: "duckdb.DuckDBPyConnection",
+    views: Mapping[str, str],
+    wanted: Container[str],
+    *,
+    each: bool = False,
 ) -> "duckdb.DuckDBPyConnection":
+    """Makes those of the views that are wanted. Of few rows they are tables; `each`: only those that most
+    rules name, since all views are made, and few are asked."""
+    made = made_in(database)
     for name, add in REFERENCES.items():
         if name in wanted:
             add(database)
-    made = {False: [name for name in REFERENCES if name in wanted], True: list[str]()}
+            made.tables.add(name)
+    empty = are_empty(made.absent)
     for name, statement in views.items():
-        if statement and name in wanted and name not in HARM:
-            is_kept = kept and name in TABLES_OF_FEW
-            database.execute(statement.replace("temp view", "temp table", 1) if is_kept else statement)
-            made[not is_kept].append(name)
-    for is_view, names in made.items():
-        note_made(database, names, is_view=is_view)
+        if not statement or name not in wanted or name in HARM:
+            continue
+        is_kept = made.few and name not in empty and (name in TABLES_OF_FEW or not each)
+        database.execute(statement.replace("temp view", "temp table", 1) if is_kept else statement)
+        (made.tables if is_kept else made.views).add(name)
     return database
-
-
-def note_made(
-    database: "duckdb.DuckDBPyConnection",
-    names: Iterable[str],
-    statements: Iterable[str] | None = None,
-    *,
-    is_view: bool = False,
-) -> None:
-    """Notes what was made, or how it is made once it is needed: DuckDB's own list takes longer to read."""
-    listed = [*names]
-    if not listed:
-        return
-    values = {"names": listed, "is_view": is_view}
-    values["statements"] = [None] * len(listed) if statements is None else [*statements]
-    chosen = "unnest($names::varchar[]), unnest($statements::varchar[]), $is_view"
-    database.execute(f"insert into noted select {chosen}", values)

@@ -46,6 +46,11 @@ class Groups:
         """The group of each row: its index in `labels`."""
         return self._group
 
+    @property
+    def firsts(self) -> Numbers:
+        """The first row of each group."""
+        return self._first
+
     def labels(self, names: Sequence[str] | None = None) -> Iterator[tuple[Any, ...]]:
         """The values of each group, of some or all of the columns, null as None; texts as words_of gives
         them."""

@@ -13,6 +13,8 @@ import pytest
 from kwsniff.core.columns.call_totals import Codes, sum_calls
 from tests.core.whole_columns import NEVER, ROWS, column, numbers
 
+LONG_AGO = np.iinfo(np.int64).min
+
 
 class Calls:
     """Rows of calls at random, and what `sum_calls` gets for them."""
@@ -33,6 +35,7 @@ class Calls:
                 code(self.NAMES), rng.randrange(2), code(self.CALLERS), code(self.APIS), code(self.STATUSES),
                 rng.choice((None, rng.randrange(40))), each, rng.choice((None, rng.randrange(90))),
                 *(rng.choice((None, 0, rng.randrange(9))) for _ in range(3)),
+                rng.choice((None, rng.randrange(90))),
             )
             for each in rng.sample(range(10_000), number)
         ]  # fmt: skip
@@ -44,14 +47,15 @@ class Calls:
         self.spans = np.repeat(numbers(NEVER, 0, NEVER)[:, None], 16, axis=1)
         self.keys, self.ids = np.full((16, 3), NEVER), np.full((16, 3), NEVER)
         self.latest, self.marks = np.full((2, 4), -1), np.zeros((2, number), np.int64)
+        self.reads = np.repeat(numbers(0, 0, 0, 0, LONG_AGO)[:, None], 4, axis=1)
         self.named, self.placed = numbers(0, 1, -1), numbers(2, 3, -1)
         self.kinds, self.unanswered = numbers(0, 1, 2, 3, 3), numbers(0, 3, 2, 3, 3)
 
     def add(self, tick: int = 10) -> tuple[int, int]:
         codes = Codes(self.named, self.placed, numbers(1, 0, 1), self.kinds, self.unanswered, 1)
         return sum_calls(
-            self.columns, codes, 2, tick,
-            self.sums, self.spans, self.keys, self.ids, self.latest, self.marks,
+            self.columns, codes, 2, 1, tick,
+            self.sums, self.spans, self.keys, self.ids, self.latest, self.marks, self.reads,
         )  # fmt: skip
 
     def of(self, client: int, kind: int | None) -> list[tuple[Any, ...]]:
@@ -97,6 +101,25 @@ def test_calls_are_added_up_by_client_and_kind() -> None:
         }
 
 
+def test_fetches_are_added_up_by_client_whatever_became_of_them() -> None:
+    calls = Calls(ROWS)
+    calls.add()
+    for client in range(4):
+        rows = [
+            row for row in calls.rows
+            if (2 + row[1] if row[0] is None else row[0]) == client and row[2] != 1 and row[3] == 1
+        ]  # fmt: skip
+        assert any(row[5] is None for row in rows) and any(row[4] != 1 for row in rows)
+        ends = [row[5] if row[11] is None else row[11] for row in rows]
+        assert calls.reads[:, client].tolist() == [
+            len(rows),
+            sum((row[9] or 0) > 0 for row in rows),
+            sum(row[8] is not None for row in rows),
+            sum(row[8] or 0 for row in rows),
+            max(end for end in ends if end is not None),
+        ]
+
+
 def test_a_tick_is_marked_once_while_it_lasts() -> None:
     calls = Calls(ROWS)
     assert calls.add(tick=1000) == (4, 4)
@@ -129,7 +152,7 @@ def test_codes_that_stand_for_nothing_are_refused(wrong: str) -> None:
         calls.add()
 
 
-@pytest.mark.parametrize("wrong", ["sums", "spans", "keys", "ids", "latest", "marks", "columns"])
+@pytest.mark.parametrize("wrong", ["sums", "spans", "keys", "ids", "latest", "marks", "reads", "columns"])
 def test_sums_of_other_sizes_are_refused(wrong: str) -> None:
     calls = Calls(ROWS)
     given = getattr(calls, wrong)

@@ -65,7 +65,7 @@ def test_sums_made_in_passing_are_those_of_the_rows(tmp_path: Path) -> None:
         expected = evaluate(database)
         sums = figures_of(files).sums()
         assert {name for name, columns in sums.items() if columns} == {
-            "call_sum", "client_broker", "topic_width", "written",
+            "call_sum", "client_broker", "fetch_sum", "topic_width", "written",
         }  # fmt: skip
     found = find_in_files(files)
     assert {"request_storm"} <= {each.finding for each in found}
@@ -196,7 +196,8 @@ def test_calls_of_twins_hide_nothing(incident: str, tmp_path: Path) -> None:
 
 
 def _calls(rows: Sequence[Mapping[str, Any]], caller: str) -> list[dict[str, Any]]:
-    return [{**row, "request_time": row["time"], "caller": caller} for row in rows]
+    told = {"api_name": "OffsetCommit", "caller": caller}
+    return [{**row, **told, "request_time": row["time"]} for row in rows]
 
 
 def _growth(rows: Sequence[Mapping[str, Any]], caller: str = "client") -> float:
@@ -329,3 +330,41 @@ def test_commits_are_a_storm_where_the_rule_has_enough_of_them() -> None:
         rows = {name: [value] * len(times) for name, value in columns.items()}
         rates.add(pa.RecordBatch.from_pydict(rows | {"request_time": times}))
         assert (rates.greatest() > 0) == enough
+
+
+def _show(figures: Figures, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    for batch in table_of(table, rows).to_batches():
+        figures.add(table, batch)
+
+
+def test_leaders_that_moved_and_brokers_that_refuse_are_counted_by_hand() -> None:
+    moves = [("a", 0, 1), ("a", 0, 2), ("a", 1, 1), ("b", 0, 1), ("b", 0, -1), ("b", 1, 3), ("b", 1, 3)]
+    leaders = [{"topic": topic, "partition": at, "leader": leader} for topic, at, leader in moves]
+    told = [
+        ("c1", 1, 6),
+        ("c1", 1, 74),
+        ("c2", 1, 6),
+        ("c2", 2, 3),
+        ("c3", 2, 75),
+        ("c3", 1, 6),
+        ("c3", 3, 6),
+    ]
+    errors = [
+        {"client_id": client, "broker_address": f"10.0.0.{broker}", "broker_port": 9092, "error_code": code}
+        for client, broker, code in told
+    ]
+    figures = []
+    for some in (1, len(told)):
+        figures.append(Figures())
+        _show(figures[-1], "leaders", leaders)
+        _show(figures[-1], "error_codes", errors[:some])
+    assert figures[0].as_dict()["moved_leaders"] == 1
+    assert [each.as_dict()["refusing_brokers"] for each in figures] == [1, 2]
+    figures[0].merge(figures[1].state())
+    assert figures[0].as_dict()["refusing_brokers"] == 2
+
+
+def test_leaders_of_topics_without_a_name_may_all_have_moved() -> None:
+    figures = Figures()
+    _show(figures, "leaders", [{"topic_id": "x" * 22, "partition": 0, "leader": 1}])
+    assert figures.as_dict()["moved_leaders"] == float("inf")

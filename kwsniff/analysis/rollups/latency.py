@@ -10,8 +10,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.core.columns.cause_sums import sum_causes
+from kwsniff.core.columns.numbers import WholeColumn
 from kwsniff.core.declared import ENUMS
-from kwsniff.tables.arrays import whole_numbers, words_of
+from kwsniff.tables.arrays import column_of, whole_numbers, words_of
+from kwsniff.tables.compute import take_rows
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.schema import TABLES
 from kwsniff.timelines.offsets import find_places
@@ -38,6 +41,11 @@ CAUSES: Final = tuple((part, word) for part in PARTS for word in _BY_WAIT.get(pa
 """A part, and what was waited for meanwhile."""
 _KINDS: Final = {"long_poll": "data"}  # of waits, where it is not the word without _possible
 _POSSIBLE: Final = "_possible"
+_WAIT_COLUMNS: Final = ("wait", "queued_behind_wait")
+_COLUMN_OF_PART: Final = np.array(
+    [_WAIT_COLUMNS.index(_BY_WAIT[part][0]) if part in _BY_WAIT else -1 for part in PARTS], np.int64
+)
+"""Which of these says the cause of each part; -1 for none."""
 _WORDS: Final = {part: tuple(word for own, word in CAUSES if own == part) for part in PARTS}
 _SPANS: Final = {
     part: slice(CAUSES.index((part, words[0])), CAUSES.index((part, words[-1])) + 1)
@@ -136,9 +144,9 @@ class Table:
         self._folded: dict[Key, Sums] = {}
         """What would not fit into 64 bits for much longer."""
 
-    def add(self, keys: Sequence[Key], rows: Numbers) -> None:
-        """A row for each of the keys, which may come more than once."""
-        places = np.array([self._place(key) for key in keys], np.int64)
+    def add(self, keys: Sequence[Key], which: Numbers, rows: Numbers) -> None:
+        """Adds rows. `which`: the key of each, by its index."""
+        places = np.array([self._place(key) for key in keys], np.int64)[which]
         if (missing := len(self._places) - len(self._rows)) > 0:
             self._rows = np.pad(self._rows, ((0, max(missing, len(self._rows))), (0, 0)))
         np.maximum.at(self._rows[:, _LONGEST], places, rows[:, _LONGEST])
@@ -173,40 +181,23 @@ class Shares:
         """`calls`: the rows of api_calls that were taken together with these latencies, if there are any."""
         if not latencies.num_rows:
             return
-        waited = whole_numbers(latencies["deliberate_wait_ns"], null=0)
-        active = whole_numbers(latencies["total_ns"], null=0) - waited
-        parts = list(_by_cause(latencies))
         # Added up once for all combinations, of which there are few, and then for each dimension of these.
         groups = Groups(latencies, _KEYS)
-        rows = _sum_parts(groups.numbers, active, parts)
+        firsts = take_rows(latencies.select(list(_KEYS)), groups.firsts)
+        sums = np.zeros((firsts.num_rows, len(CAUSES) + 2), np.int64)
+        asked = _Topics(latencies, calls) if calls is not None else _NO_TOPICS
+        by_topic = np.zeros((len(asked.words), len(CAUSES) + 2), np.int64)
+        columns, causes = _columns_of(latencies, groups.numbers)
+        spans = asked.starts, asked.lengths, asked.codes
+        sum_causes(columns, _COLUMN_OF_PART, causes, *spans, sums, by_topic)
         for dimension, names in _DIMENSIONS.items():
-            self._tables[dimension].add(list(groups.labels(names)), rows)
-        if calls is not None:
-            self._add_topics(latencies, calls, active, parts)
-
-    def _add_topics(
-        self, latencies: pa.RecordBatch, calls: pa.RecordBatch, active: Numbers, parts: Sequence[Numbers]
-    ) -> None:
-        topics = calls["topics"]
-        ends = np.frombuffer(topics.buffers()[1], np.int32)[topics.offset : topics.offset + len(topics) + 1]
-        words, codes = topics.values.dictionary, whole_numbers(topics.values.indices, null=0)
-        starts, lengths = ends[:-1], ends[1:] - ends[:-1]
-        asked, wanted = (whole_numbers(batch["call_id"], null=0) for batch in (calls, latencies))
-        if not np.array_equal(asked, wanted):
-            rows, _ = find_places(asked, wanted)
-            starts, lengths = starts[rows], lengths[rows]
-        most = lengths.max()
-        if not most:
-            return
-        repeated = np.flatnonzero(lengths) if most == 1 else np.repeat(np.arange(len(lengths)), lengths)
-        places = starts[repeated]
-        if most > 1:
-            places += np.arange(len(repeated)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        labels = words_of(words)
-        chosen = [part[repeated] if np.count_nonzero(part) else part[:0] for part in parts]
-        rows = _sum_parts(codes[places], active[repeated], chosen)
-        said = np.flatnonzero(rows[:, 0])
-        self._tables["topics"].add([(labels[code],) for code in said.tolist()], rows[said])
+            of = Groups(firsts, names)
+            self._tables[dimension].add(list(of.labels()), of.numbers, sums)
+        said = np.flatnonzero(by_topic[:, 0])
+        if len(said):
+            labels = words_of(asked.words)
+            named = [(labels[code],) for code in said.tolist()]
+            self._tables["topics"].add(named, np.arange(len(named)), by_topic[said])
 
     def as_dict(self, names: Mapping[str, str]) -> dict[str, Any]:
         """By dimension, what is slowest without deliberate waits first. `names`: topic id -> topic."""
@@ -222,39 +213,45 @@ class Shares:
             yield {**dict(zip(columns, key, strict=True)), **found.as_dict()}
 
 
-def _sum_parts(numbers: Numbers, active: Numbers, parts: Sequence[Numbers]) -> Numbers:
-    """For each group its rows, the greatest active time, the sum of each part, as in `Table`; `numbers` is
-    the group of each row.
+class _Topics:
+    """The topics of each row of latencies: codes beside each other."""
 
-    A part without rows is zero for all.
-    """
-    counts = np.bincount(numbers)
-    longest = np.zeros(len(counts), np.int64)
-    np.maximum.at(longest, numbers, active)
-    return np.stack([counts, longest, *(_sums(numbers, part, len(counts)) for part in parts)], axis=1)
-
-
-def _by_cause(latencies: pa.RecordBatch) -> Iterator[Numbers]:
-    """Nanoseconds of every row, for each of CAUSES; without rows where they are 0 for all."""
-    for part in PARTS:
-        took = whole_numbers(latencies[part], null=0)
-        if part not in _BY_WAIT:
-            yield took
-            continue
-        column, words = _BY_WAIT[part]
-        told = latencies[column].dictionary.to_pylist()
-        places = np.array([*(words.index(word) if word in words else 0 for word in told), 0], np.int8)
-        rows = places[whole_numbers(latencies[column].indices, null=-1)]
-        present = np.bincount(rows, minlength=len(words))
-        for place in range(len(words)):
-            if not present[place]:
-                yield took[:0]
-            else:
-                yield took if present[place] == len(rows) else np.where(rows == place, took, 0)
+    def __init__(self, latencies: pa.RecordBatch, calls: pa.RecordBatch) -> None:
+        topics = calls["topics"]
+        ends = np.frombuffer(topics.buffers()[1], np.int32)[topics.offset : topics.offset + len(topics) + 1]
+        self.words = topics.values.dictionary
+        self.codes = whole_numbers(topics.values.indices, null=0).astype(np.int64)
+        starts, lengths = ends[:-1].astype(np.int64), np.diff(ends).astype(np.int64)
+        asked, wanted = (whole_numbers(batch["call_id"], null=0) for batch in (calls, latencies))
+        if not np.array_equal(asked, wanted):
+            rows, _ = find_places(asked, wanted)
+            starts, lengths = starts[rows], lengths[rows]
+        self.starts, self.lengths = starts, lengths
 
 
-def _sums(numbers: Numbers, part: Numbers, groups: int) -> Numbers:
-    sums = np.zeros(groups, np.int64)
-    if len(part):
-        np.add.at(sums, numbers, part)
-    return sums
+class _NoTopics:
+    words: Sequence[str] = ()
+    starts = lengths = codes = np.zeros(0, np.int64)
+
+
+_NO_TOPICS: Final = _NoTopics()
+
+
+def _columns_of(latencies: pa.RecordBatch, groups: Numbers) -> tuple[tuple[WholeColumn, ...], Numbers]:
+    """What `sum_causes` reads, and the cause of each part by the code of its word."""
+    words = [latencies[name] for name in _WAIT_COLUMNS]
+    told = [column.dictionary.to_pylist() for column in words]
+    causes = np.zeros((len(PARTS), max(map(len, told)) + 1), np.int64)
+    for row, part in zip(causes, PARTS, strict=True):
+        row[:] = _SPANS[part].start
+        if part in _BY_WAIT:
+            column, known = _BY_WAIT[part]
+            for code, word in enumerate(told[_WAIT_COLUMNS.index(column)]):
+                row[code] += known.index(word) if word in known else 0
+    columns = (
+        *(column_of(latencies[name]) for name in ("total_ns", "deliberate_wait_ns")),
+        WholeColumn(groups, groups.itemsize, 0, len(groups)),
+        *(column_of(column.indices) for column in words),
+        *(column_of(latencies[part]) for part in PARTS),
+    )
+    return columns, causes

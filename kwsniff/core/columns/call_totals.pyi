@@ -17,6 +17,7 @@ def sum_calls(
     columns: tuple[WholeColumn, ...],
     codes: Codes,
     marked_kind: int,
+    fetch_kind: int,
     tick: int,
     sums: Array,
     spans: Array,
@@ -24,5 +25,6 @@ def sum_calls(
     ids: Array,
     latest: Array,
     marks: Array,
+    reads: Array,
 ) -> tuple[int, int]:
     """Adds up calls by client and kind, and marks ticks of time; see the source."""

@@ -3,13 +3,14 @@
 
 Rules
   1. Groups are a client's number times the kinds and the kind. A number that has no sums ends the pass.
-  2. Calls of brokers, and those without a request, do not count.
+  2. Calls of brokers do not count, those without a request only among the fetches.
   3. A tick of time in which a client asked is marked once while no other follows; the caller that keeps the marks
      removes repeated ones.
 
        sums    | calls of group 0, 1, ... | known | empty | took | records | bytes
        spans   | first time of group 0, 1, ... | last time | least wait
        marks   | client << 40 | tick ...
+       reads   | fetches of client 0, 1, ... | with records | known | records | last time
 """
 
 from libc.stdint cimport INT64_MAX, int64_t
@@ -28,6 +29,7 @@ cdef enum:
     RECORDS
     BYTES
     WAIT
+    END
     NUM_COLUMNS
 
 cdef enum:
@@ -57,6 +59,20 @@ cdef inline void add_call(
         spans[2, group] = wait
 
 
+cdef inline void add_fetch(
+    int64_t[:, ::1] reads, int64_t client, int64_t[CHUNK]* there, Py_ssize_t row,
+) noexcept nogil:
+    cdef int64_t end = there[TIME][row] if there[END][row] == INT64_MAX else there[END][row]
+    reads[0, client] += 1
+    if there[BYTES][row] > 0:
+        reads[1, client] += 1
+    if there[RECORDS][row] >= 0:
+        reads[2, client] += 1
+        reads[3, client] += there[RECORDS][row]
+    if end != INT64_MAX and end > reads[4, client]:
+        reads[4, client] = end
+
+
 cdef inline void mark_tick(
     int64_t[:, ::1] latest, int64_t[:, ::1] marks, Py_ssize_t of, int64_t client, int64_t tick, Py_ssize_t* marked,
 ) noexcept nogil:
@@ -68,7 +84,7 @@ cdef inline void mark_tick(
 
 cdef int sizes_fit(
     int64_t[:, ::1] sums, int64_t[:, ::1] spans, int64_t[:, ::1] keys, int64_t[:, ::1] ids,
-    int64_t[:, ::1] latest, int64_t[:, ::1] marks, Py_ssize_t rows,
+    int64_t[:, ::1] latest, int64_t[:, ::1] marks, int64_t[:, ::1] reads, Py_ssize_t rows,
 ) except -1:
     cdef Py_ssize_t groups = sums.shape[1], clients = latest.shape[1]
     if sums.shape[0] != 6 or spans.shape[0] != 3 or spans.shape[1] != groups or ids.shape[0] != groups:
@@ -79,6 +95,8 @@ cdef int sizes_fit(
         raise ValueError("marks of different sizes")
     if marks.shape[0] != 2 or marks.shape[1] < rows:
         raise ValueError("marks of different sizes")
+    if reads.shape[0] != 5 or reads.shape[1] != clients:
+        raise ValueError("fetches of different sizes")
     return 0
 
 
@@ -103,14 +121,15 @@ cdef class Codes:
 
 
 def sum_calls(
-    tuple columns, Codes codes, int64_t marked_kind, int64_t tick,
+    tuple columns, Codes codes, int64_t marked_kind, int64_t fetch_kind, int64_t tick,
     int64_t[:, ::1] sums, int64_t[:, ::1] spans, int64_t[:, ::1] keys, int64_t[:, ::1] ids,
-    int64_t[:, ::1] latest, int64_t[:, ::1] marks,
+    int64_t[:, ::1] latest, int64_t[:, ::1] marks, int64_t[:, ::1] reads,
 ):
     """Adds up calls, and marks in which ticks of time a client asked at all, or made calls of `marked_kind`.
 
     `columns`: client_id, client_address, caller, api_name, status, request_time, call_id, latency_ns,
-    record_count, record_bytes, max_wait_ms.
+    record_count, record_bytes, max_wait_ms, response_end_time. `reads`: of calls whose kind is `fetch_kind`
+    whatever their status, by client; no time is INT64_MIN.
 
     `keys` and `ids` keep the earliest calls of each group, `latest` the tick that was marked last, of all calls
     and of that kind, by client. Gives how many marks there are of both; a negative number where a time is not
@@ -120,12 +139,12 @@ def sum_calls(
     cdef Py_ssize_t[2] marked = [0, 0]
     cdef Py_ssize_t rows = take_views(columns, views, NUM_COLUMNS)
     cdef int found
-    sizes_fit(sums, spans, keys, ids, latest, marks, rows)
+    sizes_fit(sums, spans, keys, ids, latest, marks, reads, rows)
     if tick <= 0:
         raise ValueError("no time passes in such a tick")
     with nogil:
         found = add_calls(
-            views, rows, codes, marked_kind, tick, sums, spans, keys, ids, latest, marks, marked,
+            views, rows, codes, marked_kind, fetch_kind, tick, sums, spans, keys, ids, latest, marks, reads, marked,
         )
     if found == NO_GROUP:
         raise IndexError("a group that has no sums")
@@ -135,30 +154,41 @@ def sum_calls(
 
 
 cdef int add_calls(
-    View* views, Py_ssize_t rows, Codes codes, int64_t marked_kind, int64_t tick,
+    View* views, Py_ssize_t rows, Codes codes, int64_t marked_kind, int64_t fetch_kind, int64_t tick,
     int64_t[:, ::1] sums, int64_t[:, ::1] spans, int64_t[:, ::1] keys, int64_t[:, ::1] ids,
-    int64_t[:, ::1] latest, int64_t[:, ::1] marks, Py_ssize_t* marked,
+    int64_t[:, ::1] latest, int64_t[:, ::1] marks, int64_t[:, ::1] reads, Py_ssize_t* marked,
 ) noexcept nogil:
     cdef int64_t[NUM_COLUMNS][CHUNK] there
-    cdef int64_t[NUM_COLUMNS] nulls = [-1, -1, -1, -1, -1, INT64_MAX, INT64_MAX, 0, -1, -1, -1]
+    cdef int64_t[NUM_COLUMNS] nulls = [
+        -1, -1, -1, -1, -1, INT64_MAX, INT64_MAX, 0, -1, -1, -1, INT64_MAX,
+    ]
     cdef Py_ssize_t begin = 0, size, row, at, clients = latest.shape[1], num_kinds = sums.shape[1] // clients
     cdef int64_t client, kind, when
+    cdef bint asked
     cdef int found = ADDED
     while begin < rows:
         size = min(CHUNK, rows - begin)
         for at in range(NUM_COLUMNS):
             spread(&views[at], begin, size, nulls[at], there[at])
         for row in range(size):
-            if there[TIME][row] == INT64_MAX or not look_up(codes.of_clients, there[CALLER][row]):
+            if not look_up(codes.of_clients, there[CALLER][row]):
+                continue
+            asked = there[TIME][row] != INT64_MAX
+            kind = look_up(codes.kinds, there[API][row])
+            if not asked and kind != fetch_kind:
                 continue
             client = look_up(codes.named, there[CLIENT][row])
             if client == -1:
                 client = look_up(codes.placed, there[ADDRESS][row])
-            if there[STATUS][row] == codes.answered:
-                kind = look_up(codes.kinds, there[API][row])
-            else:
+            if client < 0 or client >= clients:
+                return NO_GROUP
+            if kind == fetch_kind:
+                add_fetch(reads, client, there, row)
+                if not asked:
+                    continue
+            if there[STATUS][row] != codes.answered:
                 kind = look_up(codes.unanswered, there[API][row])
-            if client < 0 or client >= clients or kind < 0 or kind >= num_kinds:
+            if kind < 0 or kind >= num_kinds:
                 return NO_GROUP
             add_call(sums, spans, client * num_kinds + kind, there, row)
             keep_least(keys, ids, client * num_kinds + kind, there[TIME][row], there[CALL_ID][row])

@@ -1,6 +1,6 @@
 -- Harm that no problem or warning lists belongs to those of the same client or broker at that time, give or take ten
 -- seconds. A finding without a client and a broker, such as one of a topic, concerns all of them.
-insert into finding_entry
+insert into other_entry
 with harmed as (
     select run_id, connection_id, call_id, client, client_address, broker, time, until from troubled_call where harm is not null
     union all

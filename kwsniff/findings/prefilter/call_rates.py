@@ -32,25 +32,27 @@ class CallRates:
     def add(self, batch: pa.RecordBatch) -> None:
         """Counts rows of api_calls."""
         codes, apis = encode(batch, "api_name")
-        wanted = [apis.index(api) for api in names_of(self._purpose) if api in apis]
-        rows = np.flatnonzero(np.isin(codes, wanted)) if wanted else ()
+        names = names_of(self._purpose)
+        wanted = np.array([*(api in names for api in apis), False])  # null is the last
+        rows = np.flatnonzero(wanted[codes]) if wanted.any() else ()
         if not len(rows):
             return
         self.refused += int(np.count_nonzero(numbers_of(batch, "error_code", null=0)[rows]))
-        (ids, names), (places, addresses) = encode(batch, "client_id"), encode(batch, "client_address")
-        clients = np.where(ids >= 0, ids, places + len(names))[rows]
+        (ids, named), (places, addresses) = encode(batch, "client_id"), encode(batch, "client_address")
+        ids, places = ids[rows], places[rows]
+        clients = np.where(ids >= 0, ids, places + len(named))
         times = numbers_of(batch, "request_time", null=_NEVER)[rows]
-        known = [*names, *addresses]
+        known = [*named, *addresses]
         timed = (clients >= 0) & (times != _NEVER)
         clients, times = clients[timed], times[timed]
         counts = np.bincount(clients, minlength=len(known))
         firsts, lasts = np.full(len(known), _NEVER), np.zeros(len(known), np.int64)
         np.minimum.at(firsts, clients, times)
         np.maximum.at(lasts, clients, times)
-        counted = zip(counts.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
-        for client, found in zip(known, counted, strict=True):
-            if found[0]:
-                self._widen(client, found)
+        some = np.flatnonzero(counts)
+        counted = zip(counts[some].tolist(), firsts[some].tolist(), lasts[some].tolist(), strict=True)
+        for client, found in zip(some.tolist(), counted, strict=True):
+            self._widen(known[client], found)
 
     def greatest(self) -> float:
         """Calls per second of the client that makes most, of those with as many as the rules ask for."""

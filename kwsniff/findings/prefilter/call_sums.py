@@ -19,11 +19,15 @@ TICK_US: Final = 500_000
 """Two requests that are 2 s apart have whole ticks between them, and so have two that are 1 s apart."""
 _PURPOSES: Final = {"is_produce": PRODUCE, "is_fetch": FETCH, "is_metadata": METADATA}
 _NEVER: Final = np.iinfo(np.int64).max
+_LONG_AGO: Final = np.iinfo(np.int64).min
 _SUMS: Final = ("calls", "known", "empty", "time_ns", "records", "bytes")
 """What there is of each group, in the order of `sum_calls`; so are the times."""
 _TIMES: Final = ("first_time", "last_time")
+_READS: Final = 5
+"""Fetches of a client, those with records, those of a known number of records, these, and the last time."""
 _NUMBERS: Final = (
     "request_time", "call_id", "latency_ns", "record_count", "record_bytes", "max_wait_ms",
+    "response_end_time",
 )  # fmt: skip
 
 
@@ -38,6 +42,7 @@ class CallSums:
         self._latest = np.full((2, 0), -1, np.int64)
         self._marks = np.zeros((2, 0), np.int64)
         self._proofs = TopK()
+        self._reads = np.zeros((_READS, 0), np.int64)
 
     def make_room(self, clients: int) -> None:
         """Reserves space for a number of clients."""
@@ -49,6 +54,8 @@ class CallSums:
             self._spans = np.concatenate([self._spans, new], axis=1)
             self._latest = np.concatenate([self._latest, np.full((2, missing), -1, np.int64)], axis=1)
             self._proofs.make_room(clients * len(KINDS))
+            none = np.repeat(np.array([[0]] * (_READS - 1) + [[_LONG_AGO]], np.int64), missing, axis=1)
+            self._reads = np.concatenate([self._reads, none], axis=1)
 
     def add(
         self,
@@ -77,18 +84,18 @@ class CallSums:
         )
         marked, asked = sum_calls(
             (*clients, callers, apis, statuses, *(column_in(batch, name) for name in _NUMBERS)),
-            codes, METADATA, TICK_US, self._sums, self._spans, self._proofs.keys, self._proofs.ids,
-            self._latest, self._marks,
+            codes, METADATA, FETCH, TICK_US, self._sums, self._spans, self._proofs.keys, self._proofs.ids,
+            self._latest, self._marks, self._reads,
         )  # fmt: skip
         return None if marked < 0 else (self._marks[0, :marked].copy(), self._marks[1, :asked].copy())
 
     def state(self) -> tuple[Any, ...]:
         """The sums, for `add_up`; without marks."""
-        return as_bytes(self._sums), as_bytes(self._spans), self._proofs.state()
+        return as_bytes(self._sums), as_bytes(self._spans), self._proofs.state(), as_bytes(self._reads)
 
     def merge(self, state: tuple[Any, ...], clients: Numbers) -> None:
         """Adds the sums of another one. `clients`: the numbers of its clients here."""
-        sums, spans, proofs = state
+        sums, spans, proofs, reads = state
         groups = (clients[:, None] * len(KINDS) + np.arange(len(KINDS))).ravel()
         self._sums[:, groups] += from_bytes(sums, len(_SUMS))
         first, last, waits = from_bytes(spans, 3)
@@ -96,6 +103,9 @@ class CallSums:
         self._spans[1, groups] = np.maximum(self._spans[1, groups], last)
         self._spans[2, groups] = np.minimum(self._spans[2, groups], waits)
         self._proofs.merge(proofs, groups)
+        *counts, last_time = from_bytes(reads, _READS)
+        self._reads[:-1, clients] += counts
+        self._reads[-1, clients] = np.maximum(self._reads[-1, clients], last_time)
 
     def column(self, name: str) -> Numbers:
         """A sum, or `first_time`, `last_time`: a row for each client, a column for each kind."""
@@ -118,6 +128,20 @@ class CallSums:
             "last_time": last,
             "max_wait": [None if wait == _NEVER else wait for wait in waits],
             "call_ids": [self._proofs.list_ids(group) for group in groups],
+        }
+
+    def reads(self, clients: Mapping[str | None, int]) -> dict[str, list[Any]]:
+        """The columns of `fetch_sum`. `clients`: their numbers, by name."""
+        found = [
+            (name, *self._reads[1:, number].tolist())
+            for name, number in clients.items()
+            if name is not None and self._reads[0, number]
+        ]
+        return {
+            "client": [name for name, *_ in found],
+            "polls": [polls for _, polls, *_ in found],
+            "records": [records if known else None for *_, known, records, _ in found],
+            "last_time": [None if time == _LONG_AGO else time for *_, time in found],
         }
 
 

@@ -22,6 +22,8 @@ from kwsniff.tables.arrays import distinct
 MOST_CLIENTS: Final = 10_000
 _MOST_MARKS: Final = 1 << 21
 _NOT_LEADER: Final = (6, 74, 75)
+_SEVERAL: Final = 2
+"""Brokers that `leader_flaps` asks for."""
 LASTING: Final = (
     1, 3, 5, 6, 14, 15, 16, 17, 22, 25, 27, 35, 36, 41, 46, 51, 54, 55, 70, 71, 72, 74, 75, 78, 79, 84, 85,
     88, 100, 106, 113, 117, 122, 123,
@@ -51,7 +53,10 @@ class Pace:
     """
 
     OF_CALLS = CallSums.COLUMNS
-    OF_ERRORS = ("client_id", "client_address", "api_name", "error_code", "response_time")
+    OF_ERRORS = (
+        "client_id", "client_address", "broker_address", "broker_port", "api_name", "error_code",
+        "response_time",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._clients: dict[str | None, int] = {}
@@ -60,6 +65,8 @@ class Pace:
         self._asked = _Marks()
         self._told: dict[tuple[int, int], tuple[int, int, int]] = {}
         """Client and error code -> number of these errors, their first and last time."""
+        self._refusers: dict[int, set[tuple[str, int]]] = {}
+        """Client -> brokers, two at most, that do not lead what it asked them for."""
         self._crowded = False
         self._outdated = False
         """Whether a broker did not know a version, where no other one is tried."""
@@ -91,6 +98,7 @@ class Pace:
         clients = self._number_clients(batch)
         if self._crowded:
             return
+        self._add_refusers(batch, clients, np.flatnonzero(np.isin(codes, _NOT_LEADER)))
         times = numbers_of(batch, "response_time", null=_NEVER)
         pairs = clients[rows] << 16 | codes[rows]
         for pair in distinct(pairs).tolist():
@@ -99,19 +107,33 @@ class Pace:
             if len(mine):
                 self._tell((pair >> 16, pair & 0xFFFF), len(mine), int(mine.min()), int(mine.max()))
 
+    def _add_refusers(self, batch: pa.RecordBatch, clients: Numbers, rows: Numbers) -> None:
+        if not len(rows):
+            return
+        places, hosts = encode(batch, "broker_address")
+        ports = numbers_of(batch, "broker_port", null=0)
+        told = np.stack([clients[rows], places[rows], ports[rows]], axis=1)
+        for client, host, port in {*map(tuple, told.tolist())}:
+            self._note_refusers(client, {(hosts[host] if host >= 0 else "", port)})
+
+    def _note_refusers(self, client: int, brokers: set[tuple[str, int]]) -> None:
+        known = self._refusers.setdefault(client, set())
+        if len(known) < _SEVERAL:
+            known |= brokers
+
     def state(self) -> tuple[Any, ...] | None:
         """What was counted, for `add_up`; None where there are more clients than are counted."""
         if self._crowded:
             return None
         marks = self._moments.state(), self._asked.state()
-        return [*self._clients], self._sums.state(), *marks, self._told, self._outdated
+        return [*self._clients], self._sums.state(), *marks, self._told, self._refusers, self._outdated
 
     def merge(self, state: tuple[Any, ...] | None) -> None:
         """Adds what another one counted."""
         if state is None:
             self._crowded = True
             return
-        clients, sums, moments, asked, told, outdated = state
+        clients, sums, moments, asked, told, refusers, outdated = state
         self._outdated |= outdated
         numbers = self._lookup(clients)[: len(clients)]
         if self._crowded:
@@ -121,6 +143,8 @@ class Pace:
         self._asked.merge(asked, numbers)
         for (client, code), (number, first, last) in told.items():
             self._tell((int(numbers[client]), code), number, first, last)
+        for client, brokers in refusers.items():
+            self._note_refusers(int(numbers[client]), brokers)
 
     def figures(self) -> dict[str, float]:
         """See the rules' `when`; rates are per second."""
@@ -135,6 +159,7 @@ class Pace:
                     "pauses",
                     "unasked",
                     "lasting",
+                    "refusing_brokers",
                 ),
                 np.inf,
             )
@@ -159,6 +184,7 @@ class Pace:
             ),
             "pauses": self._pauses(alls),
             "unasked": sum(self._is_unasked(client, *told) for client, told in self._find_misled().items()),
+            "refusing_brokers": max(map(len, self._refusers.values()), default=0),
             "lasting": self._outdated + sum(starmap(_lasts, self._told.values())),
         }
 
@@ -170,9 +196,14 @@ class Pace:
         firsts = [first for (_, code), (_, first, _) in self._told.items() if code not in _NO_HARM]
         return sum(ends is None or ends - first > _PASSES_US for first in firsts)
 
-    def sums(self) -> Mapping[str, Sequence[Any]] | None:
-        """The columns of the view `call_sum`; None where there are more clients than are counted."""
-        return None if self._crowded else self._sums.rows(self._clients)
+    def sums(self) -> dict[str, Mapping[str, Sequence[Any]]]:
+        """The views `call_sum` and `fetch_sum`, by column; none where clients are too many to be counted."""
+        if self._crowded:
+            return {}
+        return {
+            "call_sum": self._sums.rows(self._clients),
+            "fetch_sum": self._sums.reads(self._clients),
+        }
 
     def _tell(self, who: tuple[int, int], number: int, first: int, last: int) -> None:
         self._told[who] = _widen(self._told.get(who), (number, first, last))

@@ -69,7 +69,7 @@ class Figures:
         self._questions = CallRates("is_question")
         self._offers = Offers()
         self._queues = Queues()
-        self._servers = False
+        self.servers = False
         """Whether some calls are not those of clients."""
         self._unsure = False
         self._texts: dict[str, tuple[pa.Schema, Sequence[int]]] = {}
@@ -106,7 +106,7 @@ class Figures:
         """What was counted, for `add_up`: plain values, in bounded memory."""
         counted = self._list_counted()
         sums = {name: int(number) for name, number in self._sums.items()}
-        flags = self._servers, self._unsure, self.long_texts
+        flags = self.servers, self._unsure, self.long_texts
         return sums, self._errors, self._brokers, flags, [each.state() for each in counted]
 
     def merge(self, state: tuple[Any, ...]) -> None:
@@ -115,7 +115,7 @@ class Figures:
         for name, number in sums.items():
             self._sums[name] = (max if name in _MOST else sum)((self._sums[name], number))
         self._errors |= errors
-        self._servers |= servers
+        self.servers |= servers
         self._unsure |= unsure
         self.long_texts |= long_texts
         self._note_brokers(brokers)
@@ -145,8 +145,7 @@ class Figures:
         """Views that rules read, by name, and their columns; without those that only the rows can give."""
         if self._unsure or self.twins or self.unnamed:
             return {}
-        calls = self._pace.sums()
-        told = {} if calls is None else {"call_sum": calls}
+        told = self._pace.sums()
         if len(self._brokers) <= MOST_CLIENTS:
             firsts = [broker for _, broker in self._brokers.values()]
             told["client_broker"] = {"client": [*self._brokers], "broker": firsts}
@@ -192,10 +191,13 @@ class Figures:
         found["without_metadata"] = self._offers.without_metadata
         found["queued_calls"] = self._queues.greatest()
         # The rule leaves out what servers and twins commit.
-        sure = not (self._unsure or self.twins or self._servers)
+        sure = not (self._unsure or self.twins or self.servers)
         found["lag_growth"] = self._lags.growth(sure=sure)
         found["most_lag"] = self._lags.most
-        found["unvisited"], found["shared"] = self._volumes.shown.unvisited, self._volumes.shown.shared
+        shown = self._volumes.shown
+        found |= {name: getattr(shown, name) for name in ("unvisited", "shared", "moved_leaders")}
+        if self.unnamed:  # the rule knows clients by other calls of their connections
+            found["refusing_brokers"] = float("inf")
         if self._unsure or self.twins:
             # Calls of twins count once, which only the rules know.
             found.update(dict.fromkeys((*self._pace.figures(), *self._volumes.figures()), float("inf")))
@@ -214,7 +216,7 @@ class Figures:
             {word: codes.count(code) for code, word in enumerate(callers)} if callers != ["client"] else {}
         )
         sums["replicas"] += counts.get("replica", 0)
-        self._servers |= any(number for word, number in counts.items() if word != "client")
+        self.servers |= any(number for word, number in counts.items() if word != "client")
         self._count_group_calls(batch)
         acks = column_in(batch, "acks")
         sums["waits_for_replicas"] += acks.count(-1)
@@ -292,7 +294,7 @@ class Figures:
     def _add_groups(self, batch: pa.RecordBatch) -> None:
         self._sums["rebalances"] += batch.num_rows
         self._most("longest_rebalance_ns", numbers_of(batch, "duration_ns", null=0))
-        first, last = (numbers_of(batch, f"{which}_join_time", null=0) for which in ("first", "last"))
+        first, last = (numbers_of(batch, name, null=0) for name in ("first_join_time", "last_join_time"))
         joined_us = np.where((first != 0) & (last != 0), last - first, 0)
         self._most("longest_rebalance_ns", np.minimum(joined_us, _LONGEST_US) * 1000)
 

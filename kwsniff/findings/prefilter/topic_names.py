@@ -3,6 +3,7 @@
 The view `topic_width` in shared_views/sums.sql says the same of a folder.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from math import inf
 from typing import Any, Final
@@ -28,6 +29,8 @@ class Shown:
         """Id of a broker -> host:port, as Metadata names it."""
         self._connected: set[str] = set()
         self._rows = 0
+        self._nameless = False
+        """Whether leaders are of topics known by id alone, which are not counted."""
 
     @property
     def is_crowded(self) -> bool:
@@ -48,6 +51,17 @@ class Shown:
             return inf
         return sum(map(len, self._addresses.values())) - len(set().union(*self._addresses.values()))
 
+    @property
+    def moved_leaders(self) -> float:
+        """Partitions that have had several leaders."""
+        if self.is_crowded or self._nameless:
+            return inf
+        return sum(
+            number > 1
+            for leaders in self._leaders.values()
+            for number in Counter(partition for partition, leader in leaders if leader >= 0).values()
+        )
+
     def add_leaders(self, batch: pa.RecordBatch) -> None:
         """Takes rows of leaders."""
         if not self._admits(batch.num_rows):
@@ -57,6 +71,7 @@ class Shown:
         for topic, partition, leader in zip(
             topics.tolist(), partitions.tolist(), leaders.tolist(), strict=True
         ):
+            self._nameless |= topic < 0
             if topic >= 0:
                 self._leaders.setdefault(words[topic], set()).add((partition, leader))
 
@@ -89,11 +104,12 @@ class Shown:
 
     def state(self) -> tuple[Any, ...]:
         """What was taken, for `add_up`."""
-        return self._leaders, self._addresses, self._connected, self._rows
+        return self._leaders, self._addresses, self._connected, self._rows, self._nameless
 
     def merge(self, state: tuple[Any, ...]) -> None:
         """Takes what another one has."""
-        leaders, addresses, connected, rows = state
+        leaders, addresses, connected, rows, nameless = state
+        self._nameless |= nameless
         if not self._admits(rows):
             return
         for topic, some in leaders.items():

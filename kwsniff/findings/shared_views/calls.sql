@@ -20,6 +20,13 @@ where not exists (from twin t where t.connection_id = c.connection_id and t.run_
 
 create temp view client_call as select * from call where caller is null or caller = 'client';
 
+-- Commits of clients. `outside`: by no member of the group.
+create temp view commit_call as
+select run_id, connection_id, call_id, client, client_id, broker, group_id, generation, error_code, request_time, response_time, response_end_time, latency_ns,
+    transactional_id is not null as transactional,
+    coalesce(generation, -1) < 0 and coalesce(member_id, '') = '' and group_instance_id is null as outside
+from client_call where is_commit(api_name);
+
 -- The client of a connection, for calls without a client id.
 create temp view origin as select run_id, connection_id, coalesce(client_id, client_address) as origin from connections;
 

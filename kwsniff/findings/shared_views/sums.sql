@@ -11,6 +11,11 @@ from (
     from client_call where request_time is not null
 ) group by client, kind;
 
+-- Fetches of clients: those that brought records, and when the last one ended.
+create temp view fetch_sum as
+select client, count(*) filter (record_bytes > 0) as polls, sum(record_count) as records, max(coalesce(response_end_time, request_time)) as last_time
+from client_call where is_fetch(api_name) group by client;
+
 create temp view client_broker as
 select client, first.broker as broker from (
     select client, min({'time': coalesce(first_time, 'infinity'::timestamptz), 'broker': broker}) as first from connection where client is not null group by client
