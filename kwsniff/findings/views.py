@@ -275,8 +275,8 @@ def columns_named(queries: Iterable[str]) -> set[str]:
 
 SMALL: Final = (
     "twin", "server_error", "refusing", "restart", "renewal", "lone_topic", "lone_topics", "blind", "lossy",
-    "span", "stretch", "last_moment", "explained_close", "closed_unheard", "after_silence", "boxed",
-    "standing_read",
+    "lacking", "span", "stretch", "last_moment", "explained_close", "closed_unheard", "after_silence",
+    "boxed", "standing_read",
 )  # fmt: skip
 """Views of few rows that take a look at all calls, in the order in which they need each other."""
 
