@@ -74,14 +74,14 @@ def test_a_retransmission_counts_only_where_it_held_a_call_up(held: bool, found:
     assert slow(tables_of(*busy), lost if held else ()) == found
 
 
-def read(client_trip_ms: float, every_s: float) -> Tables:
+def read(latency_ms: float, every_s: float, behind: int = 9) -> Tables:
     """A member that falls behind; its fetches bring 2,000 bytes each."""
-    took = 1_000_000 + round(client_trip_ms * 1e6)
+    took = round(latency_ms * 1e6)
     calls, parts = [], []
     for number in range(60):
         call = told(number, number * every_s, "Fetch", latency_ns=took, max_wait_ms=500, record_bytes=2000)
         calls.append(call)
-        parts.append({**call, "topic": "orders", "partition": 0, "requested_offset": number})
+        parts.append({**call, "topic": "orders", "partition": 0, "requested_offset": number, "lag": behind})
     lags: list[Row] = []
     for number in range(12):
         call = told(100 + number, number * every_s * 5, "OffsetCommit", group_id="billing")
@@ -93,17 +93,20 @@ def read(client_trip_ms: float, every_s: float) -> Tables:
 
 
 @pytest.mark.parametrize(
-    ("every_s", "owner"),
-    [(0.5, "configuration"), (1.0, "client")],  # a fetch takes 0.41 s
+    ("every_s", "behind", "owner"),
+    [(0.5, 9, "configuration"), (1.0, 9, "client"), (0.5, 0, "client")],  # a fetch takes 0.41 s
 )
-def test_a_member_that_always_waits_for_fetches_is_not_slow_itself(every_s: float, owner: str) -> None:
-    tables = read(410, every_s)
+def test_a_member_that_always_waits_for_fetches_is_not_slow_itself(
+    every_s: float, behind: int, owner: str
+) -> None:
+    """One that has fetched all there is waits for producers."""
+    tables = read(410, every_s, behind)
     assert [blames for _, blames, _ in subjects("lag_grows", tables)] == [owner]
 
 
 def two_clusters(ids: tuple[str, str]) -> Tables:
     """The end of the log that a commit at one broker is compared with comes from another one."""
-    tables = read(0, 1.0)
+    tables = read(1, 1.0)
     end = told(500, 0, "Fetch", "mirror", broker_port=9192)
     lags = [{**row, "high_watermark_call_id": 500} for row in tables["commits"]]
     servers = [
@@ -152,3 +155,44 @@ def test_a_group_that_never_commits_reads_the_same_again() -> None:
 @pytest.mark.parametrize("tables", [restarted(2), restarted(4, positions=2), restarted(4, committed=True)])
 def test_a_group_that_begins_elsewhere_or_seldom_or_commits_does_not(tables: Tables) -> None:
     assert find("consumer_stuck", tables) == []
+
+
+def cut(snaplen: int, **more: Any) -> Tables:
+    """Most bytes are missing; a broker does not answer two clients for 5 s at the end."""
+    waits = [
+        told(n, 90, "Metadata", f"c{n}", connection_id=n, status="unanswered", reason="open_at_end")
+        for n in (1, 2)
+    ]
+    for row in waits:
+        row["response_time"] = row["response_end_time"] = None
+    early = [told(10 + n, n, "Metadata") for n in range(5)]
+    connections = [
+        told(0, 0, "", connection_id=n, capture="one.pcap", first_time=0, last_time=99 * SECOND,
+             protocol="kafka", client_bytes=100, broker_bytes=100,
+             client_missing_bytes=900, broker_missing_bytes=0)
+        for n in (1, 2)
+    ]  # fmt: skip
+    captures = {"capture": "one.pcap", "first_time": 0, "last_time": 99 * SECOND, "tcp_payload_bytes": 400}
+    sizes = ("response_not_captured", "response_only", "torn_frames", "lost_framing")
+    captures |= {
+        **dict.fromkeys((f"{each}_bytes" for each in sizes), 0),
+        "truncated": False,
+        "damaged": False,
+    }
+    return {
+        "api_calls": [*early, *waits], "connections": connections,
+        "captures": [{**captures, "snaplen": snaplen, **more}],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("snaplen", "more", "found"),
+    [
+        (128, {}, 1),  # every packet is there, cut
+        (262_144, {}, 0),  # packets are missing: answers, perhaps
+        (128, {"dropped_by_kernel": 7}, 0),
+        (128, {"response_not_captured_bytes": 90}, 0),
+    ],
+)
+def test_a_short_snaplen_hides_no_answer(snaplen: int, more: Row, found: int) -> None:
+    assert len(subjects("broker_stalled", cut(snaplen, **more))) == found
