@@ -41,7 +41,7 @@ HIDDEN: Final = {
     (
         "path_dead",
         "broker",
-    ): "nothing was in flight when the path died: there it is a client that says nothing",
+    ): "nothing was in flight: there it is a silent client",
     ("loss_2_3_9", "broker"): "lost requests come late, and nothing shows it",
 }
 """Recordings in which what was done cannot be seen, and why; they count as not found."""
