@@ -30,6 +30,7 @@ from kwsniff.findings.prefilter.partition_volumes import Plain, Volumes
 from kwsniff.findings.prefilter.queues import OF_LATENCIES, Queues
 from kwsniff.findings.prefilter.stalls import stalled_ns
 from kwsniff.findings.prefilter.stuck_reads import StandingReads
+from kwsniff.findings.prefilter.uncommitted import Uncommitted
 from kwsniff.findings.rule import Rule, load_gates, rules_behind
 from kwsniff.tables.arrays import distinct, is_short, texts
 from kwsniff.tables.schema import TABLES
@@ -69,6 +70,7 @@ class Figures:
         self._questions = CallRates("is_question")
         self._offers = Offers()
         self._queues = Queues()
+        self._uncommitted = Uncommitted()
         self._servers = False
         """Whether some calls are not those of clients."""
         self._unsure = False
@@ -124,7 +126,8 @@ class Figures:
 
     def _list_counted(self) -> Sequence[Any]:
         calls = self._pace, self._commits, self._questions
-        return *calls, self._volumes, self._plain, self._lags, self._reads, self._offers, self._queues
+        rest = self._lags, self._reads, self._offers, self._queues, self._uncommitted
+        return *calls, self._volumes, self._plain, *rest
 
     def add_twins(self, number: int) -> None:
         """Connections that were added before it was known whose twins they are."""
@@ -192,9 +195,8 @@ class Figures:
         found["without_metadata"] = self._offers.without_metadata
         found["queued_calls"] = self._queues.greatest()
         # The rule leaves out what servers and twins commit.
-        sure = not (self._unsure or self.twins or self._servers)
-        found["lag_growth"] = self._lags.growth(sure=sure)
-        found["most_lag"] = self._lags.most
+        found["lag_growth"] = self._lags.growth(sure=not (self._unsure or self.twins or self._servers))
+        found["most_lag"], found["uncommitted"] = self._lags.most, self._uncommitted.most()
         found["unvisited"], found["shared"] = self._volumes.shown.unvisited, self._volumes.shown.shared
         if self._unsure or self.twins:
             # Calls of twins count once, which only the rules know.
@@ -299,12 +301,14 @@ class Figures:
     def _add_members(self, batch: pa.RecordBatch) -> None:
         self._sums["idle_members"] += np.count_nonzero(numbers_of(batch, "partition_count", null=-1) == 0)
         self._sums["expired_members"] += count_of(batch, "left_how", "session_expired")
+        self._uncommitted.add_members(batch)
 
     def _add_transactions(self, batch: pa.RecordBatch) -> None:
         self._sums["transactions"] += batch.num_rows
 
     def _add_commits(self, batch: pa.RecordBatch) -> None:
         self._lags.add(batch)
+        self._uncommitted.add_commits(batch)
 
     def _add_anomalies(self, batch: pa.RecordBatch) -> None:
         for name, anomalies in (("malformed", _MALFORMED), ("violations", _VIOLATIONS)):
@@ -387,8 +391,7 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "brokers": ("node_id", "host", "port", "rack"),
     "record_batches": Plain.OF_BATCHES,
     "groups": ("group_id", "duration_ns", "first_join_time", "last_join_time"),
-    "members": ("partition_count", "left_how"),
-    "transactions": ("transactional_id",),
+    "members": ("partition_count", *Uncommitted.OF_MEMBERS), "transactions": ("transactional_id",),
     "commits": Lags.OF_COMMITS,
     "anomalies": ("name",), "stalls": ("cause", "duration_ns"),
     "captures": ("truncated", "damaged", "dropped_by_kernel", "last_time"),
