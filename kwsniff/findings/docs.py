@@ -13,8 +13,7 @@ _HEAD = """\
 with owner and proof. `analyze`, `pipeline` and `live` write the same into the table
 [findings](tables/findings.md). [Accuracy](accuracy.md) says how often it is right.
 
-`kwsniff explain FINDING` also prints why it matters, a timeline, settings, what to do, and how similar
-ones differ.
+`kwsniff explain FINDING` prints more.
 [Troubleshooting](troubleshooting.md) has examples. This page has, for every rule:
 
 - Severity: a **problem** is harm now, a **warning** waste or a risk, an **info** explains figures.
@@ -25,7 +24,7 @@ ones differ.
 
 Severity leads; within it, findings that explain the most harm come first. A finding with a cause among the
 findings names it (`explained_by`). It comes after the cause, which weighs as much, is never more severe, and
-does not decide the exit status alone. Exit status of `why`: 0 no problem, 1 a problem, 2 it could not run.
+does not decide the exit status alone.
 
 ## Owner
 

@@ -270,8 +270,8 @@ def columns_named(queries: Iterable[str]) -> set[str]:
 
 SMALL: Final = (
     "twin", "commit_call", "server_error", "refusing", "restart", "renewal", "lone_topic", "lone_topics",
-    "blind", "lossy", "fetch_sum", "span", "stretch", "last_moment", "explained_close", "closed_unheard",
-    "after_silence", "boxed", "standing_read",
+    "blind", "lossy", "lacking", "fetch_sum", "span", "stretch", "last_moment", "explained_close",
+    "closed_unheard", "after_silence", "boxed", "standing_read",
 )  # fmt: skip
 """Views of few rows that take a look at all calls, in the order in which they need each other."""
 

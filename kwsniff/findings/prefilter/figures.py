@@ -30,6 +30,7 @@ from kwsniff.findings.prefilter.partition_volumes import Plain, Volumes
 from kwsniff.findings.prefilter.queues import OF_LATENCIES, Queues
 from kwsniff.findings.prefilter.stalls import stalled_ns
 from kwsniff.findings.prefilter.stuck_reads import StandingReads
+from kwsniff.findings.prefilter.uncommitted import Uncommitted
 from kwsniff.findings.rule import Rule, load_gates, rules_behind
 from kwsniff.tables.arrays import distinct, is_short, texts
 from kwsniff.tables.schema import TABLES
@@ -69,6 +70,7 @@ class Figures:
         self._questions = CallRates("is_question")
         self._offers = Offers()
         self._queues = Queues()
+        self._uncommitted = Uncommitted()
         self.servers = False
         """Whether some calls are not those of clients."""
         self._unsure = False
@@ -116,15 +118,15 @@ class Figures:
             self._sums[name] = (max if name in _MOST else sum)((self._sums[name], number))
         self._errors |= errors
         self.servers |= servers
-        self._unsure |= unsure
-        self.long_texts |= long_texts
+        self._unsure, self.long_texts = self._unsure | unsure, self.long_texts | long_texts
         self._note_brokers(brokers)
         for each, more in zip(self._list_counted(), counted, strict=True):
             each.merge(more)
 
     def _list_counted(self) -> Sequence[Any]:
         calls = self._pace, self._commits, self._questions
-        return *calls, self._volumes, self._plain, self._lags, self._reads, self._offers, self._queues
+        rest = self._lags, self._reads, self._offers, self._queues, self._uncommitted
+        return *calls, self._volumes, self._plain, *rest
 
     def add_twins(self, number: int) -> None:
         """Connections that were added before it was known whose twins they are."""
@@ -183,19 +185,16 @@ class Figures:
         """Figure -> number; infinite where only a rule can tell."""
         plain = self._plain.figures(sure=not self.twins)
         found = {**self._sums, **self._pace.figures(), **self._volumes.figures(), **plain}
-        ends = int(self._sums["ends"])
-        found["unpassed"] = self._pace.count_unpassed(None if self._sums["endless"] or not ends else ends)
+        ends = 0 if self._sums["endless"] else int(self._sums["ends"])
+        found["unpassed"] = self._pace.count_unpassed(ends or None)
         found.update(self._reads.figures())
         found["commit_rate"], found["refused_commits"] = self._commits.greatest(), self._commits.refused
-        found["question_rate"] = self._questions.greatest()
+        found["question_rate"], found["queued_calls"] = self._questions.greatest(), self._queues.greatest()
         found["without_metadata"] = self._offers.without_metadata
-        found["queued_calls"] = self._queues.greatest()
         # The rule leaves out what servers and twins commit.
-        sure = not (self._unsure or self.twins or self.servers)
-        found["lag_growth"] = self._lags.growth(sure=sure)
-        found["most_lag"] = self._lags.most
-        shown = self._volumes.shown
-        found |= {name: getattr(shown, name) for name in ("unvisited", "shared", "moved_leaders")}
+        found["lag_growth"] = self._lags.growth(sure=not (self._unsure or self.twins or self.servers))
+        found["most_lag"], found["uncommitted"] = self._lags.most, self._uncommitted.most()
+        found |= {name: getattr(self._volumes.shown, name) for name in _SHOWN}
         if self.unnamed:  # the rule knows clients by other calls of their connections
             found["refusing_brokers"] = float("inf")
         if self._unsure or self.twins:
@@ -301,12 +300,14 @@ class Figures:
     def _add_members(self, batch: pa.RecordBatch) -> None:
         self._sums["idle_members"] += np.count_nonzero(numbers_of(batch, "partition_count", null=-1) == 0)
         self._sums["expired_members"] += count_of(batch, "left_how", "session_expired")
+        self._uncommitted.add_members(batch)
 
     def _add_transactions(self, batch: pa.RecordBatch) -> None:
         self._sums["transactions"] += batch.num_rows
 
     def _add_commits(self, batch: pa.RecordBatch) -> None:
         self._lags.add(batch)
+        self._uncommitted.add_commits(batch)
 
     def _add_anomalies(self, batch: pa.RecordBatch) -> None:
         for name, anomalies in (("malformed", _MALFORMED), ("violations", _VIOLATIONS)):
@@ -328,6 +329,7 @@ class Figures:
             self._sums[name] += took
 
 
+_SHOWN: Final = ("unvisited", "shared", "moved_leaders")
 _GROUP_CALLS: Final = {"leaves": "is_leave", "heartbeats": "is_heartbeat", "share_fetches": "is_share_fetch"}
 """Figure -> the purpose of its calls."""
 _SUMS: Final = (
@@ -389,8 +391,7 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "brokers": ("node_id", "host", "port", "rack"),
     "record_batches": Plain.OF_BATCHES,
     "groups": ("group_id", "duration_ns", "first_join_time", "last_join_time"),
-    "members": ("partition_count", "left_how"),
-    "transactions": ("transactional_id",),
+    "members": ("partition_count", *Uncommitted.OF_MEMBERS), "transactions": ("transactional_id",),
     "commits": Lags.OF_COMMITS,
     "anomalies": ("name",), "stalls": ("cause", "duration_ns"),
     "captures": ("truncated", "damaged", "dropped_by_kernel", "last_time"),

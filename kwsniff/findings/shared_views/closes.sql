@@ -97,7 +97,7 @@ select n.run_id, n.connection_id, n.broker, n.client_address, n.client_id, n.cli
 from connection n
 where handshake and closed_by = 'broker' and broker_bytes = 0 and (reset_frame is distinct from close_frame or coalesce(reset_acknowledges, true))
     and coalesce(client_missing_bytes, 0) = 0 and coalesce(broker_missing_bytes, 0) = 0
-    and run_id not in (from lossy) and not coalesce(refused, false) and protocol in ('empty', 'kafka', 'undecided', 'tls')
+    and run_id not in (from lacking) and not coalesce(refused, false) and protocol in ('empty', 'kafka', 'undecided', 'tls')
     and not exists (from explained_close x where x.run_id = n.run_id and x.connection_id = n.connection_id)
     and (port_named or broker_port in (from usual_port) or broker_port in (select broker_port from kafka_speaker)
         or client_address in (select client_address from kafka_speaker));

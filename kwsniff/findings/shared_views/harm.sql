@@ -50,7 +50,7 @@ where t.time is not null;
 create temp view known_close as from explained_close;
 
 create temp view whole_connection as
-select *, coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) > 0 or run_id in (from lossy) as lost from connection;
+select *, coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) > 0 or run_id in (from lacking) as lost from connection;
 
 -- Calls without a response. `known`: their connection ended as explained_close knows.
 create temp view troubled_wait as

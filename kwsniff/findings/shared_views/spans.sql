@@ -39,3 +39,11 @@ where status = 'response_not_captured' and reason = 'segment_lost' and broker_lo
 create temp view lossy as
 select run_id from connection where protocol = 'kafka' group by run_id
 having sum(coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) - coalesce(client_lost_bytes + broker_lost_bytes, 0)) >= 0.01 * sum(client_bytes + broker_bytes);
+
+-- The same, without runs that lack no packet: a short snaplen cuts bytes, and leaves every packet with its time and size.
+create temp view lacking as
+select run_id from lossy l where exists (
+    from connection n left join captures c using (run_id, capture)
+    where n.run_id = l.run_id and n.protocol = 'kafka' and n.client_missing_bytes + n.broker_missing_bytes > 0
+        and not coalesce(c.snaplen between 1 and 65534 and coalesce(c.dropped_by_kernel, 0) = 0 and not c.truncated and not c.damaged
+            and c.response_not_captured_bytes + c.response_only_bytes + c.torn_frames_bytes + c.lost_framing_bytes < 0.01 * c.tcp_payload_bytes, false));
