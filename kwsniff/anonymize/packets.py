@@ -21,6 +21,7 @@ from kwsniff.anonymize.link_layers import BY_VERSION, MPLS, SERVICE, TRANSPARENT
 _ICMP, _IPIP, _TCP, _UDP, _IP6IP, _GRE, _ICMP6 = 1, 4, 6, 17, 41, 47, 58
 _EXTENSIONS: Final = (0, 43, 60, 135, 139, 140)
 _PADDED: Final = (0, 60)  # extensions with options
+_JUMBO: Final = b"\xc2\4"  # the option with the length of a packet above 65,535 bytes, RFC 2675
 _ROUTING, _FRAGMENT, _AUTHENTICATION = 43, 44, 51
 _VXLAN: Final = (4789, 4790, 8472)
 _GENEVE, _GTPU = 6081, 2152
@@ -146,7 +147,12 @@ class _Walk(LinkLayers):
                 length = (packet[place + 1] + 1) * 8
                 self.copy(place, place + 2 + (kind == _ROUTING))
                 if kind in _PADDED:
-                    self.out[place + 2 : place + length] = _padding(length - 2)[: len(self.out) - place - 2]
+                    jumbo = 6 if packet[place + 2 : place + 4] == _JUMBO else 0
+                    self.copy(place + 2, place + 2 + jumbo)
+                    begin = place + 2 + jumbo
+                    self.out[begin : place + length] = _padding(place + length - begin)[
+                        : len(self.out) - begin
+                    ]
             elif kind == _AUTHENTICATION:
                 length = (packet[place + 1] + 2) * 4
                 self.copy(place, place + 2)

@@ -351,6 +351,21 @@ def test_a_proxy_header_keeps_its_form(line: bytes, tmp_path: Path) -> None:
         assert found[0].split()[2:] == [each.encode() for each in renamed]
 
 
+def test_the_length_of_a_jumbogram_stays() -> None:
+    """RFC 2675: payload length 0, and a hop-by-hop option with the length; other options become padding."""
+    segment = struct.pack(">HHIIBBHHH", 50_000, 9092, 1, 1, 5 << 4, 16, 500, 0, 0) + b"secret" * 12_000
+    jumbo = b"\xc2\4" + struct.pack(">I", 16 + len(segment))
+    extension = b"\6\1" + jumbo + b"\x1e\6secret"
+    addresses = ipaddress.ip_address("2001:db8::1").packed + ipaddress.ip_address("2001:db8::2").packed
+    packet = struct.pack(">IHBB", 6 << 28, 0, 0, 64) + addresses + extension + segment
+    out, found = Packets(Addresses(bytes(32))).rewrite(101, packet)
+    assert out[40:48] == b"\6\1" + jumbo
+    assert out[48:56] == b"\1\6" + bytes(6)
+    assert found is not None
+    assert (found.payload, found.size) == (76, 72_000)
+    assert b"secret" not in out
+
+
 @pytest.mark.sample(8)
 @pytest.mark.parametrize("wrapping", WRAPPINGS)
 def test_damaged_headers_raise_nothing_and_keep_their_size(wrapping: str) -> None:
