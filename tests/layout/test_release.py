@@ -317,6 +317,7 @@ def test_an_older_release_changes_no_layout(today: Catalog, folders: dict[str, P
 
 @pytest.mark.slow
 @pytest.mark.skipif(not artifacts.fetched("4.3.1"), reason="the jars of Kafka 4.3.1 are not in the cache")
+@pytest.mark.skipif(shutil.which("java") is None, reason="java is not installed")
 def test_the_jars_of_4_3_say_the_same(folders: dict[str, Path], today: Catalog, tmp_path: Path) -> None:
     jars.unpack(artifacts.jars("4.3.1"), tmp_path)
     ours = {definition.name: definition for definition in read_definitions(folders["4.3.0"])}

@@ -8,8 +8,8 @@ where (select count(distinct cluster_id) from servers) > 1 group by all;
 -- Commits whose end of the log came from a broker of another cluster, which has a topic of this name, too.
 create temp view foreign_end as
 select c.run_id, c.call_id from commits c join client_call k using (run_id, call_id) join call e on e.run_id = c.run_id and e.call_id = c.high_watermark_call_id
-where k.broker in (select broker from cluster_of) and e.broker in (select broker from cluster_of)
-    and (k.broker, e.broker) not in (select (a.broker, b.broker) from cluster_of a join cluster_of b using (cluster));
+join cluster_of own on own.broker = k.broker join cluster_of other on other.broker = e.broker
+where own.cluster <> other.cluster;
 
 -- Times of refused connections by broker. An asof join finds the last one before a time: comparing all of them
 -- with each call would take time proportional to the product of both.
