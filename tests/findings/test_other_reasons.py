@@ -59,21 +59,6 @@ def test_a_call_that_needs_no_copies_shows_a_stall_unless_it_stands_in_line(
     assert stalls(tables_of(*STORED, beat)) == found
 
 
-def slow(tables: Tables, stalled: Rows = ()) -> int:
-    return len(subjects("broker_slow", {**tables, "stalls": stalled}))
-
-
-@pytest.mark.parametrize(("held", "found"), [(False, 1), (True, 0)])
-def test_a_retransmission_counts_only_where_it_held_a_call_up(held: bool, found: int) -> None:
-    """A sender repeats what a waiting broker acknowledges late; the table of stalls says what that cost."""
-    busy = [
-        waiting(n, n, "Produce", 0.6 if n % 5 == 0 else 0.002, retransmissions=int(n % 5 == 0), acks=1)
-        for n in range(1, 60)
-    ]
-    lost = [told(n, n, "", duration_ns=500_000_000, cause="retransmission_timeout") for n in range(5, 60, 5)]
-    assert slow(tables_of(*busy), lost if held else ()) == found
-
-
 def read(latency_ms: float, every_s: float, behind: int = 9) -> Tables:
     """A member that falls behind; its fetches bring 2,000 bytes each."""
     took = round(latency_ms * 1e6)
@@ -102,23 +87,6 @@ def test_a_member_that_always_waits_for_fetches_is_not_slow_itself(
     """One that has fetched all there is waits for producers."""
     tables = read(410, every_s, behind)
     assert [blames for _, blames, _ in subjects("lag_grows", tables)] == [owner]
-
-
-def two_clusters(ids: tuple[str, str]) -> Tables:
-    """The end of the log that a commit at one broker is compared with comes from another one."""
-    tables = read(1, 1.0)
-    end = told(500, 0, "Fetch", "mirror", broker_port=9192)
-    lags = [{**row, "high_watermark_call_id": 500} for row in tables["commits"]]
-    servers = [
-        {"address": "10.0.0.1", "port": port, "cluster_id": cluster}
-        for port, cluster in zip((9092, 9192), ids, strict=True)
-    ]
-    return {**tables, "api_calls": [*tables["api_calls"], end], "commits": lags, "servers": servers}
-
-
-@pytest.mark.parametrize(("ids", "found"), [(("one", "one"), 1), (("one", "two"), 0)])
-def test_the_log_of_another_cluster_makes_no_lag(ids: tuple[str, str], found: int) -> None:
-    assert len(subjects("lag_grows", two_clusters(ids))) == found
 
 
 def test_rejected_commits_are_repeated_for_that_reason() -> None:

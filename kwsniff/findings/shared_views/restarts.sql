@@ -5,12 +5,6 @@ create temp view cluster_of as
 select address || ':' || port as broker, any_value(cluster_id) as cluster from servers
 where (select count(distinct cluster_id) from servers) > 1 group by all;
 
--- Commits whose end of the log came from a broker of another cluster, which has a topic of this name, too.
-create temp view foreign_end as
-select c.run_id, c.call_id from commits c join client_call k using (run_id, call_id) join call e on e.run_id = c.run_id and e.call_id = c.high_watermark_call_id
-join cluster_of own on own.broker = k.broker join cluster_of other on other.broker = e.broker
-where own.cluster <> other.cluster;
-
 -- Times of refused connections by broker. An asof join finds the last one before a time: comparing all of them
 -- with each call would take time proportional to the product of both.
 create temp view refusing as select distinct broker, first_time as moment from connection where refused and first_time is not null;
