@@ -17,6 +17,7 @@ from kwsniff.spark import stored_captures
 from kwsniff.spark.hadoop import Settings
 from kwsniff.spark.pipeline import Result, run_pipeline
 from kwsniff.spark.storage import Place
+from kwsniff.spark.stored_file import StoredFile
 from kwsniff.tables.schema import TABLES
 from tests.spark.compare import analyzed, rotated, written
 from tests.spark.store import as_if_local, new_bucket, put, s3
@@ -80,7 +81,7 @@ def test_a_byte_is_asked_for_once_in_large_pieces(
 ) -> None:
     """Counted where the store is asked, over and above the beginning that tells what a file is."""
     asked: list[int] = []
-    readinto = stored_captures._StoredFile.readinto
+    readinto = StoredFile.readinto
 
     def counted(self: Any, space: Any, /) -> int:
         num = readinto(self, space)
@@ -90,7 +91,7 @@ def test_a_byte_is_asked_for_once_in_large_pieces(
     data = (CAPTURES / "large_messages" / "capture.pcap").read_bytes()
     records = data[24:]
     uri = put(store, "large.pcap", data[:24] + records * (30_000_000 // len(records)))
-    monkeypatch.setattr(stored_captures._StoredFile, "readinto", counted)
+    monkeypatch.setattr(StoredFile, "readinto", counted)
     made = run(uri, tmp_path / "out")
     size = made.facts["capture_bytes"]
     assert size > 25_000_000
