@@ -25,12 +25,12 @@ def test_simple_views_have_the_rows_of_the_whole_ones(capture: str, tmp_path: Pa
     for view in VIEWS:
         query = f"select * exclude (run_id) from {view} order by all"  # noqa: S608
         with open_for([query], files, twins=False, unnamed=False, servers=False) as simple:
-            names = [each[0] for each in simple.execute(query).description or ()]
-            found = simple.execute(query).to_arrow_table().to_pylist()
+            rows = simple.sql(query)
+            names, found = rows.columns, rows.to_arrow_table().to_pylist()
         with open_folder(tmp_path / "out") as whole:
             listed = ", ".join(f'"{name}"' for name in names)
             asked = query.replace("* exclude (run_id)", listed)
-            expected = whole.execute(asked).to_arrow_table().to_pylist()
+            expected = whole.sql(asked).to_arrow_table().to_pylist()
         assert found == expected
 
 
