@@ -76,6 +76,18 @@ def file_system(uri: str, settings: Settings) -> tuple[Any, str]:
     return _open(address.scheme, address.host, settings, os.getpid()), _path(address)
 
 
+def attempts_at(uri: str, settings: Settings) -> int:
+    """How often a request to this store is made at most. Raises UsageError."""
+    return _read_attempts(dict(settings), _address(uri).host)
+
+
+def _read_attempts(settings: Mapping[str, str], bucket: str) -> int:
+    attempts = _of_bucket(settings, bucket, "attempts.maximum") or str(_ATTEMPTS)
+    if not attempts.isdecimal() or not int(attempts):
+        raise UsageError(f"fs.s3a.attempts.maximum is {attempts!r}; give a number of 1 or more")
+    return int(attempts)
+
+
 def _address(uri: str) -> _Address:
     match = _URI.fullmatch(uri)
     if match is None:
@@ -120,11 +132,9 @@ def _s3(_scheme: str, bucket: str, settings: Mapping[str, str]) -> Any:
     if options["access_key"] is None:
         options["session_token"] = options["secret_key"] = None
     given = {name: value for name, value in options.items() if value is not None}
-    attempts = known["attempts.maximum"] or str(_ATTEMPTS)
-    if not attempts.isdecimal() or not int(attempts):
-        raise UsageError(f"fs.s3a.attempts.maximum is {attempts!r}; give a number of 1 or more")
-    _check_reachable(_s3_of(min(int(attempts), _FIRST_ATTEMPTS), given), bucket)
-    return _s3_of(int(attempts), given)
+    attempts = _read_attempts(settings, bucket)
+    _check_reachable(_s3_of(min(attempts, _FIRST_ATTEMPTS), given), bucket)
+    return _s3_of(attempts, given)
 
 
 def _s3_of(attempts: int, given: Mapping[str, Any]) -> Any:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from kwsniff.errors import OutputError
-from kwsniff.spark.file_systems import file_system, is_uri
+from kwsniff.spark.file_systems import attempts_at, file_system, is_uri
 from kwsniff.spark.hadoop import Settings
 from kwsniff.spark.stored_file import StoredFile
 
@@ -60,7 +60,7 @@ class Place:
         if self.is_local:
             return pa.OSFile(os.fsencode(self.folder / path), "rb")
         files, root = file_system(self.root, self.settings)
-        file = StoredFile(files.open_input_file(f"{root}/{path}"))
+        file = StoredFile(files.open_input_file(f"{root}/{path}"), attempts_at(self.root, self.settings))
         if file.size() > _READ_WHOLE_BYTES:
             return pa.PythonFile(file, "r")
         with file:

@@ -16,7 +16,7 @@ import pyarrow.fs as pafs
 from kwsniff.errors import CaptureError
 from kwsniff.sources.files import Opened, Opener, Unread, check_capture, in_natural_order, why_of
 from kwsniff.sources.order import Looked, look_into
-from kwsniff.spark.file_systems import check_uri, file_system, is_uri, settings_for
+from kwsniff.spark.file_systems import attempts_at, check_uri, file_system, is_uri, settings_for
 from kwsniff.spark.hadoop import Settings
 from kwsniff.spark.stored_file import StoredFile
 
@@ -48,7 +48,7 @@ def _open(uri: str, settings: Settings) -> Opened:
     files, path = file_system(uri, settings)
     try:
         file = files.open_input_file(path)
-        return Opened(StoredFile(file), int(file.size()))
+        return Opened(StoredFile(file, attempts_at(uri, settings)), int(file.size()))
     except FileNotFoundError as error:
         raise CaptureError(f"{uri}: no such file; check the URI") from error
     except OSError as error:

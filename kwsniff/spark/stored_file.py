@@ -11,24 +11,24 @@ from collections.abc import Callable
 from typing import Any, Final
 
 _REFUSED: Final = "Failed to flush response stream"
-_ATTEMPTS: Final = 10
 _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 10.0
 
 
 class StoredFile(io.RawIOBase):
-    """A file of Arrow's, to read anywhere in it."""
+    """A file of Arrow's, to read anywhere in it. `attempts`: of each read."""
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: Any, attempts: int) -> None:
         super().__init__()
         self._file = file
+        self._attempts = attempts
 
     def readable(self) -> bool:
-        """As every one."""
+        """Always."""
         return True
 
     def seekable(self) -> bool:
-        """As every one."""
+        """Always."""
         return True
 
     def readinto(self, space: Any, /) -> int:
@@ -59,11 +59,11 @@ class StoredFile(io.RawIOBase):
 
     def _repeat(self, read: Callable[[], Any]) -> Any:
         begin = self._file.tell()
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(self._attempts):
             try:
                 return read()
             except OSError as error:
-                if _REFUSED not in str(error) or attempt == _ATTEMPTS - 1:
+                if _REFUSED not in str(error) or attempt == self._attempts - 1:
                     raise
             pause = min(_FIRST_PAUSE_S * 2**attempt, _LONGEST_PAUSE_S)
             time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - so that tasks do not ask together

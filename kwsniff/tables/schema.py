@@ -118,8 +118,9 @@ def arrow_schema(table: TableSchema) -> "pa.Schema":
     """The public schema of a table, in memory and in parquet: plain types, every field nullable."""
     import pyarrow as pa
 
-    told = for_pandas(table.columns, attributes={column.name: describe(column) for column in table.columns})
-    return pa.schema([(column.name, _plain(column)) for column in table.columns], told)
+    described = {column.name: describe(column) for column in table.columns}
+    metadata = for_pandas(table.columns, attributes=described)
+    return pa.schema([(column.name, _plain(column)) for column in table.columns], metadata)
 
 
 @cache

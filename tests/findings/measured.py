@@ -74,7 +74,7 @@ seen, most of them not kept:
 | 2026-11-28 | duplicates, losses | 7 of 8 | 7 of 7 | 6 of 6 |
 | 2026-11-28 | 20 causes, six client libraries | 14 of 20 | 12 of 14 | 6 of 6 |
 | 2026-11-28 | after a change, other clients | 8 of 11 | 8 of 8 | 4 of 5 |
-| 2026-11-29 | 28 causes, six client libraries, 3.9.2 and 4.3.1 | 22 of 28 | 22 of 22 | 14 of 14 |
+| 2026-11-29 | 28 causes, six client libraries, 3.9.2 and 4.3.1 | 22 of 28 | 22 of 22 | 10 of 10 |
 
 "Cause named": among the first 3 findings; "healthy": nothing was said.
 

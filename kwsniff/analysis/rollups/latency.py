@@ -240,13 +240,13 @@ _NO_TOPICS: Final = _NoTopics()
 def _columns_of(latencies: pa.RecordBatch, groups: Numbers) -> tuple[tuple[WholeColumn, ...], Numbers]:
     """What `sum_causes` reads, and the cause of each part by the code of its word."""
     words = [latencies[name] for name in _WAIT_COLUMNS]
-    told = [column.dictionary.to_pylist() for column in words]
-    causes = np.zeros((len(PARTS), max(map(len, told)) + 1), np.int64)
+    listed = [column.dictionary.to_pylist() for column in words]
+    causes = np.zeros((len(PARTS), max(map(len, listed)) + 1), np.int64)
     for row, part in zip(causes, PARTS, strict=True):
         row[:] = _SPANS[part].start
         if part in _BY_WAIT:
             column, known = _BY_WAIT[part]
-            for code, word in enumerate(told[_WAIT_COLUMNS.index(column)]):
+            for code, word in enumerate(listed[_WAIT_COLUMNS.index(column)]):
                 row[code] += known.index(word) if word in known else 0
     columns = (
         *(column_of(latencies[name]) for name in ("total_ns", "deliberate_wait_ns")),

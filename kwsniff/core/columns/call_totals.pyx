@@ -3,7 +3,7 @@
 
 Rules
   1. Groups are a client's number times the kinds and the kind. A number that has no sums ends the pass.
-  2. Calls of brokers do not count, those without a request only among the fetches.
+  2. Calls of brokers do not count. Calls whose request was not captured count only as fetches.
   3. A tick of time in which a client asked is marked once while no other follows; the caller that keeps the marks
      removes repeated ones.
 

@@ -63,7 +63,7 @@ class Pace:
         self._sums = CallSums()
         self._moments = _Marks()
         self._asked = _Marks()
-        self._told: dict[tuple[int, int], tuple[int, int, int]] = {}
+        self._spans: dict[tuple[int, int], tuple[int, int, int]] = {}
         """Client and error code -> number of these errors, their first and last time."""
         self._refusers: dict[int, set[tuple[str, int]]] = {}
         """Client -> brokers, two at most, that do not lead what it asked them for."""
@@ -105,16 +105,17 @@ class Pace:
             mine = times[rows[pairs == pair]]
             mine = mine[mine != _NEVER]
             if len(mine):
-                self._tell((pair >> 16, pair & 0xFFFF), len(mine), int(mine.min()), int(mine.max()))
+                self._widen((pair >> 16, pair & 0xFFFF), len(mine), int(mine.min()), int(mine.max()))
 
     def _add_refusers(self, batch: pa.RecordBatch, clients: Numbers, rows: Numbers) -> None:
         if not len(rows):
             return
         places, hosts = encode(batch, "broker_address")
         ports = numbers_of(batch, "broker_port", null=0)
-        told = np.stack([clients[rows], places[rows], ports[rows]], axis=1)
-        for client, host, port in {*map(tuple, told.tolist())}:
-            self._note_refusers(client, {(hosts[host] if host >= 0 else "", port)})
+        hosts = [*hosts, ""]  # place -1
+        brokers = (places[rows] % len(hosts)) << 16 | ports[rows]
+        for pair in distinct(clients[rows] << 40 | brokers).tolist():
+            self._note_refusers(pair >> 40, {(hosts[pair >> 16 & 0xFFFFFF], pair & 0xFFFF)})
 
     def _note_refusers(self, client: int, brokers: set[tuple[str, int]]) -> None:
         known = self._refusers.setdefault(client, set())
@@ -126,14 +127,14 @@ class Pace:
         if self._crowded:
             return None
         marks = self._moments.state(), self._asked.state()
-        return [*self._clients], self._sums.state(), *marks, self._told, self._refusers, self._outdated
+        return [*self._clients], self._sums.state(), *marks, self._spans, self._refusers, self._outdated
 
     def merge(self, state: tuple[Any, ...] | None) -> None:
         """Adds what another one counted."""
         if state is None:
             self._crowded = True
             return
-        clients, sums, moments, asked, told, refusers, outdated = state
+        clients, sums, moments, asked, spans, refusers, outdated = state
         self._outdated |= outdated
         numbers = self._lookup(clients)[: len(clients)]
         if self._crowded:
@@ -141,8 +142,8 @@ class Pace:
         self._sums.merge(sums, numbers)
         self._moments.merge(moments, numbers)
         self._asked.merge(asked, numbers)
-        for (client, code), (number, first, last) in told.items():
-            self._tell((int(numbers[client]), code), number, first, last)
+        for (client, code), (number, first, last) in spans.items():
+            self._widen((int(numbers[client]), code), number, first, last)
         for client, brokers in refusers.items():
             self._note_refusers(int(numbers[client]), brokers)
 
@@ -183,9 +184,9 @@ class Pace:
                 np.count_nonzero((fetch > 0) & (ends[:, OTHER] - ends[:, FETCH] >= _UNFETCHED_US))
             ),
             "pauses": self._pauses(alls),
-            "unasked": sum(self._is_unasked(client, *told) for client, told in self._find_misled().items()),
+            "unasked": sum(self._is_unasked(client, *span) for client, span in self._find_misled().items()),
             "refusing_brokers": max(map(len, self._refusers.values()), default=0),
-            "lasting": self._outdated + sum(starmap(_lasts, self._told.values())),
+            "lasting": self._outdated + sum(starmap(_lasts, self._spans.values())),
         }
 
     def count_unpassed(self, ends: int | None) -> float:
@@ -193,7 +194,7 @@ class Pace:
         client and code. `ends`: the last moment; None where it is not known."""
         if self._crowded:
             return np.inf
-        firsts = [first for (_, code), (_, first, _) in self._told.items() if code not in _NO_HARM]
+        firsts = [first for (_, code), (_, first, _) in self._spans.items() if code not in _NO_HARM]
         return sum(ends is None or ends - first > _PASSES_US for first in firsts)
 
     def sums(self) -> dict[str, Mapping[str, Sequence[Any]]]:
@@ -205,15 +206,15 @@ class Pace:
             "fetch_sum": self._sums.reads(self._clients),
         }
 
-    def _tell(self, who: tuple[int, int], number: int, first: int, last: int) -> None:
-        self._told[who] = _widen(self._told.get(who), (number, first, last))
+    def _widen(self, key: tuple[int, int], number: int, first: int, last: int) -> None:
+        self._spans[key] = _widen(self._spans.get(key), (number, first, last))
 
     def _find_misled(self) -> dict[int, tuple[int, int, int]]:
         """Client -> number of errors that a broker does not lead, and their time range."""
         found: dict[int, tuple[int, int, int]] = {}
-        for (client, code), told in self._told.items():
+        for (client, code), span in self._spans.items():
             if code in _NOT_LEADER:
-                found[client] = _widen(found.get(client), told)
+                found[client] = _widen(found.get(client), span)
         return found
 
     def _number_clients(self, batch: pa.RecordBatch) -> Numbers:
@@ -252,9 +253,9 @@ class Pace:
         return bool(asked < end - start - 1)
 
 
-def _widen(before: tuple[int, int, int] | None, told: tuple[int, int, int]) -> tuple[int, int, int]:
+def _widen(before: tuple[int, int, int] | None, span: tuple[int, int, int]) -> tuple[int, int, int]:
     number, first, last = before or (0, _NEVER, 0)
-    return number + told[0], min(first, told[1]), max(last, told[2])
+    return number + span[0], min(first, span[1]), max(last, span[2])
 
 
 def _lasts(number: int, first: int, last: int) -> bool:

@@ -147,11 +147,11 @@ class Figures:
         """Views that rules read, by name, and their columns; without those that only the rows can give."""
         if self._unsure or self.twins or self.unnamed:
             return {}
-        told = self._pace.sums()
+        paces = self._pace.sums()
         if len(self._brokers) <= MOST_CLIENTS:
             firsts = [broker for _, broker in self._brokers.values()]
-            told["client_broker"] = {"client": [*self._brokers], "broker": firsts}
-        return {**self._volumes.sums(), **told}
+            paces["client_broker"] = {"client": [*self._brokers], "broker": firsts}
+        return {**self._volumes.sums(), **paces}
 
     def signs(self) -> Signs:
         """What harm calls may show."""
