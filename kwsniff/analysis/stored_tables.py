@@ -53,7 +53,7 @@ class Tables(ABC):
 
     @property
     def plot(self) -> Any:
-        """The charts of the HTML report as Bokeh's models: `found.plot.latency()`, `time_parts`, `errors`,
+        """The charts of the HTML report: `found.plot.latency()`, `time_parts`, `errors`,
         `rebalances`, `lag`, `topology`."""
         # By its name: the report is built on tables.
         return import_module("kwsniff.report.plots").Plots(self)

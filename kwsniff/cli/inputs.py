@@ -150,7 +150,7 @@ def read_again(captures: Sequence[str]) -> Iterator[list[str]]:
 
 def add_page_options(parser: argparse.ArgumentParser, what: str) -> None:
     """--html and its options."""
-    parser.add_argument("--html", metavar="FILE", help=f"also write {what} into one HTML file; needs bokeh")
+    parser.add_argument("--html", metavar="FILE", help=f"also write {what} into one HTML file")
     add_force_option(parser)
 
 
@@ -158,8 +158,7 @@ def add_page_options(parser: argparse.ArgumentParser, what: str) -> None:
 def page_file(args: argparse.Namespace) -> Iterator[IO[str] | None]:
     """The file of --html, under a hidden name until it is complete; None without --html.
 
-    Raises KwsniffError if it cannot be written, would replace a file other than a page, or bokeh is
-    missing.
+    Raises KwsniffError if it cannot be written, or would replace a file other than a page.
     """
     path: str | None = args.html
     if path is None:
@@ -167,9 +166,7 @@ def page_file(args: argparse.Namespace) -> Iterator[IO[str] | None]:
         return
     refuse_loss(path, PAGE, read=args.inputs, force=args.force)
     from kwsniff.atomic_file import write_atomically
-    from kwsniff.report.page import require_charts
 
-    require_charts()
     with write_atomically(path) as file:
         yield file
 

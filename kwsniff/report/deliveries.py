@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kwsniff.findings.evaluate import fetch
-from kwsniff.report.chart_style import COLOURS, add_hover, timed_figure
+from kwsniff.report.drawing import COLOURS, Drawing, draw_stack
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import SLOTS, Span
 from kwsniff.texts import clean, in_time
@@ -50,7 +50,7 @@ def make_deliveries(database: "duckdb.DuckDBPyConnection", span: Span | None) ->
     words = [PARTS[name] for name in parts]
     chart = Chart(
         name="deliveries-chart",
-        plot=_stack(span, rows, parts),
+        drawings=(_stack(span, rows, parts),),
         label=f"Time of record batches to their readers, by part: {', '.join(words)}.",
         legend=[(COLOURS[place], word) for place, word in enumerate(words)],
     )
@@ -63,23 +63,13 @@ def make_deliveries(database: "duckdb.DuckDBPyConnection", span: Span | None) ->
     )
 
 
-def _stack(span: Span, rows: _Rows, parts: Sequence[str]) -> Any:
-    plot = timed_figure(span, 260, y_axis_label="ms")
-    at = [span.middle_ms(row["slot"]) for row in rows]
-    source: dict[str, Any] = {
-        "x": at,
-        "time": [span.at(each) for each in at],
-        "batches": [row["batches"] for row in rows],
-        **{name: [row[name] / 1e6 for row in rows] for name in parts},
-    }
-    colours = COLOURS[: len(parts)]
-    drawn = plot.vbar_stack(
-        parts, x="x", width=span.width_ms, source=source, line_color=None, color=list(colours)
-    )
-    plot.y_range.start = 0
-    values = [(PARTS[name], f"@{name}{{0.00}} ms") for name in parts]
-    add_hover(plot, drawn, [("time", "@time"), ("batches", "@batches"), *values])
-    return plot
+def _stack(span: Span, rows: _Rows, parts: Sequence[str]) -> Drawing:
+    means = {PARTS[name]: [row[name] / 1e6 for row in rows] for name in parts}
+    lines = [
+        [f"batches: {row['batches']:,}", *(f"{PARTS[name]}: {in_time(row[name])}" for name in parts)]
+        for row in rows
+    ]
+    return draw_stack(span, [row["slot"] for row in rows], means, height=230, unit="ms", lines=lines)
 
 
 def _table(rows: _Rows, parts: Sequence[str]) -> Table:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.evaluate import fetch
-from kwsniff.report.chart_style import COLOURS, add_hover, timed_figure
+from kwsniff.report.drawing import COLOURS, Drawing, draw_stack
 from kwsniff.report.proof import Commands
 from kwsniff.report.section import Chart, Section, Table, code, number, text
 from kwsniff.report.span import SLOTS, Span
@@ -24,7 +24,7 @@ from refusal where response_time is not null group by error, slot order by slot
 """
 
 _BY_CLIENT = """
-with told as (
+with refused as (
     select client, any_value(client_address) as address, broker, coalesce(api_name, api_key::varchar) as api,
         coalesce(error_name, error_code::varchar) as error, count(*) as errors,
         count(distinct call_id) as calls, min(response_time) as first_time, max(response_time) as last_time,
@@ -35,7 +35,7 @@ asked as (
     select client, broker, coalesce(api_name, api_key::varchar) as api, count(*) as all_calls
     from client_call group by all
 )
-select *, count(*) over () as combinations from told left join asked using (client, broker, api)
+select *, count(*) over () as combinations from refused left join asked using (client, broker, api)
 order by errors desc, client, broker, api, error limit $most
 """
 
@@ -52,7 +52,7 @@ def make_errors(
         per_name = _by_name(slots)
         label = f"Errors over time: {', '.join(per_name)}."
         legend = [(COLOURS[place], name) for place, name in enumerate(per_name)]
-        charts = [Chart(name="errors-chart", label=label, plot=_bars(span, per_name), legend=legend)]
+        charts = [Chart(name="errors-chart", label=label, drawings=(_bars(span, per_name),), legend=legend)]
     return Section(
         name="errors",
         title="Errors over time",
@@ -115,22 +115,8 @@ def _by_name(slots: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
     return found
 
 
-def _bars(span: Span, per_name: Mapping[str, Sequence[int]]) -> Any:
-    plot = timed_figure(span, 240, y_axis_label="errors")
+def _bars(span: Span, per_name: Mapping[str, Sequence[int]]) -> Drawing:
     used = [slot for slot in range(SLOTS) if any(each[slot] for each in per_name.values())]
-    at = [span.middle_ms(slot) for slot in used]
-    source: dict[str, Any] = {"x": at, "time": [span.at(each) for each in at]}
-    for name, counts in per_name.items():
-        source[name] = [counts[slot] for slot in used]
-    names = list(per_name)
-    drawn = plot.vbar_stack(
-        names,
-        x="x",
-        width=span.width_ms,
-        source=source,
-        line_color=None,
-        color=[COLOURS[place] for place in range(len(names))],
-    )
-    plot.y_range.start = 0
-    add_hover(plot, drawn, [("time", "@time"), ("error", "$name"), ("errors", "@$name")])
-    return plot
+    parts = {name: [counts[slot] for slot in used] for name, counts in per_name.items()}
+    lines = [[f"{name}: {each[slot]:,}" for name, each in per_name.items() if each[slot]] for slot in used]
+    return draw_stack(span, used, parts, height=210, unit="errors", lines=lines)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.evaluate import fetch
-from kwsniff.report.chart_style import COLOURS, add_hover, timed_figure
+from kwsniff.report.drawing import COLOURS, Box, Drawing, Mark, timed_drawing
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import SLOTS, Span
 from kwsniff.texts import clean
@@ -58,7 +58,7 @@ def make_lag(database: "duckdb.DuckDBPyConnection", span: Span | None) -> Sectio
         charts.append(
             Chart(
                 name=f"lag-{name}-chart",
-                plot=_lines(span, curves, said),
+                drawings=(_lines(span, curves, said),),
                 label=f"{said}: {', '.join(names)}.",
                 legend=[(COLOURS[place % len(COLOURS)], each) for place, each in enumerate(names)],
             )
@@ -80,24 +80,24 @@ def _curves(database: "duckdb.DuckDBPyConnection", query: str, span: Span) -> _C
     return found
 
 
-def _lines(span: Span, curves: _Curves, title: str) -> Any:
-    plot = timed_figure(span, 280, title=title, y_axis_label="offsets")
-    drawn = []
+def _lines(span: Span, curves: _Curves, title: str) -> Drawing:
+    top = max(row["lag"] for rows in curves.values() for row in rows)
+    drawing = timed_drawing(span, 240, top, title=title, unit="offsets")
+    said: dict[int, list[str]] = {}
     for place, (key, rows) in enumerate(curves.items()):
-        at = [span.middle_ms(min(row["slot"], SLOTS - 1)) for row in rows]
-        source = {
-            "x": at,
-            "lag": [row["lag"] for row in rows],
-            "time": [span.at(each) for each in at],
-            "who": [clean(key[0])] * len(rows),
-            "what": [clean(f"{key[1]}-{key[2]}")] * len(rows),
-        }
-        colour = COLOURS[place % len(COLOURS)]
-        plot.line("x", "lag", source=source, color=colour, line_width=2)
-        drawn.append(plot.scatter("x", "lag", source=source, color=colour, size=5))
-    plot.y_range.start = 0
-    add_hover(plot, drawn, [("time", "@time"), ("by", "@who"), ("partition", "@what"), ("lag", "@lag{0,0}")])
-    return plot
+        name, colour = clean(f"{key[0]}: {key[1]}-{key[2]}"), COLOURS[place % len(COLOURS)]
+        points = []
+        for row in rows:
+            slot = min(row["slot"], SLOTS - 1)
+            points.append((span.middle_ms(slot), float(row["lag"])))
+            said.setdefault(slot, []).append(f"{name}: {row['lag']:,}")
+        drawing.marks.append(Mark(colour=colour, kind="line", points=points, name=name))
+        drawing.marks.append(Mark(colour=colour, kind="dots", points=points, width=5))
+    for slot, lines in sorted(said.items()):
+        middle, half = span.middle_ms(slot), span.width_ms / 2
+        box = Box(middle - half, middle + half, *drawing.y)
+        drawing.regions.append((box, "\n".join([span.at(middle), *lines])))
+    return drawing
 
 
 def _table(caption: str, reader: str, curves: _Curves) -> Table:

@@ -6,20 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.evaluate import fetch
 from kwsniff.findings.finding import Finding
-from kwsniff.report.chart_style import TROUBLE, add_hover, timed_figure
+from kwsniff.report.drawing import TROUBLE, Box, Drawing, Mark, timed_drawing
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import Span
-from kwsniff.texts import clean, in_time
+from kwsniff.texts import clean, in_time, plural
 from kwsniff.zones import Zone
 
 if TYPE_CHECKING:
     import duckdb
-    from bokeh.plotting import figure
 
 _STALLS = ("broker_stalled", "client_silent", "path_dead", "replication_slow", "receiver_full")
 _MOST_APIS = 6
 _STEPS = 4  # per power of ten
 _LEAST_NS = 1000
+_HEAT = (
+    "#3b528b", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725",
+)  # fmt: skip
+"""Few calls to many (viridis)."""
 
 # Deliberate waits do not count as slowness.
 _CELLS = """
@@ -43,6 +46,8 @@ select coalesce(api_name, api_key::varchar) as api, count(*) as calls,
 from latency group by api order by time_ns desc, api limit 40
 """
 
+_Cells = Sequence[dict[str, Any]]
+
 
 def make_latency(
     database: "duckdb.DuckDBPyConnection", span: Span | None, findings: Sequence[Finding], zone: Zone
@@ -60,7 +65,7 @@ def make_latency(
         cells = fetch(database, _CELLS, asked)
         order = [row["api"] for row in apis[:_MOST_APIS]]
         label = f"Heat maps of latency over time of {', '.join(order)}, with {len(stalls)} stalls marked."
-        charts = [Chart(name="latency-chart", label=label, plot=_maps(cells, order, span, stalls))]
+        charts = [Chart(name="latency-chart", label=label, drawings=_maps(cells, order, span, stalls))]
     says = (
         "Number of calls by latency, without deliberate waits: brighter is more. "
         "A red band marks a stall of a broker, a client or a path."
@@ -99,70 +104,46 @@ def _table(apis: Sequence[dict[str, Any]]) -> Table:
 
 
 def _maps(
-    cells: Sequence[dict[str, Any]], order: Sequence[str], span: Span, stalls: Sequence[tuple[int, Finding]]
-) -> Any:
-    from bokeh.layouts import column
-    from bokeh.models import Range1d
-
-    shared = Range1d(span.first_ms, span.last_ms, bounds="auto")
-    panels = [
-        _panel(api, [cell for cell in cells if cell["api"] == api], span, shared, stalls) for api in order
-    ]
+    cells: _Cells, order: Sequence[str], span: Span, stalls: Sequence[tuple[int, Finding]]
+) -> list[Drawing]:
+    panels = [_panel(api, [cell for cell in cells if cell["api"] == api], span, stalls) for api in order]
     for panel in panels[:-1]:
-        panel.xaxis.visible = False
-    return column(panels, sizing_mode="stretch_width", spacing=2)
+        panel.x_ticks = ()
+    return panels
 
 
-def _panel(
-    api: str, cells: Sequence[dict[str, Any]], span: Span, shared: Any, stalls: Sequence[tuple[int, Finding]]
-) -> "figure":
-    from bokeh.models import BoxAnnotation, FixedTicker, LinearColorMapper
-    from bokeh.palettes import Viridis256
-
+def _panel(api: str, cells: _Cells, span: Span, stalls: Sequence[tuple[int, Finding]]) -> Drawing:
     steps = [cell["step"] for cell in cells] or [0]
-    plot = timed_figure(span, 112, x_range=shared, y_range=(min(steps) - 0.5, max(steps) + 1.5), title=api)
-    source = {
-        "x": [span.middle_ms(cell["slot"]) for cell in cells],
-        "y": [cell["step"] + 0.5 for cell in cells],
-        "heat": [math.log10(cell["calls"]) for cell in cells],
-        "calls": [f"{cell['calls']:,}" for cell in cells],
-        "took": [f"{in_time(_edge(cell['step']))} to {in_time(_edge(cell['step'] + 1))}" for cell in cells],
-        "longest": [in_time(cell["longest"]) for cell in cells],
-        "time": [span.at(span.middle_ms(cell["slot"])) for cell in cells],
-    }
-    mapper = LinearColorMapper(palette=Viridis256[70:245], low=0, high=max([*source["heat"], 1.0]))
-    drawn = plot.rect(
-        "x",
-        "y",
-        width=span.width_ms,
-        height=1,
-        line_color=None,
-        source=source,
-        fill_color={"field": "heat", "transform": mapper},
-    )
     ticks = [step for step in range(min(steps), max(steps) + 2) if step % _STEPS == 0]
-    ticks = ticks or [min(steps), max(steps) + 1]
-    plot.yaxis.ticker = FixedTicker(ticks=ticks)
-    plot.yaxis.major_label_overrides = {step: in_time(_edge(step)) for step in ticks}
-    plot.min_border_left = 64
+    drawing = timed_drawing(span, 64, 0, title=api)
+    drawing.y = (min(steps) - 0.5, max(steps) + 1.5)
+    drawing.y_ticks = [(step, in_time(_edge(step))) for step in ticks or [min(steps), max(steps) + 1]]
+    most = max((math.log10(cell["calls"]) for cell in cells), default=0.0) or 1.0
+    levels: dict[int, list[Box]] = {}
+    columns: dict[int, list[str]] = {}
+    for cell in cells:
+        middle, half, step = span.middle_ms(cell["slot"]), span.width_ms / 2, cell["step"]
+        level = round(math.log10(cell["calls"]) / most * (len(_HEAT) - 1))
+        levels.setdefault(level, []).append(Box(middle - half, middle + half, step, step + 1))
+        took = f"{in_time(_edge(step))} to {in_time(_edge(step + 1))}"
+        columns.setdefault(cell["slot"], []).append(f"{took}: {plural(cell['calls'], 'call')}")
+    for level, boxes in sorted(levels.items()):
+        drawing.marks.append(Mark(colour=_HEAT[level], kind="boxes", boxes=boxes))
+    drawing.marks += _mark_stalls(drawing, span, stalls)
+    for slot, lines in sorted(columns.items()):
+        middle, half = span.middle_ms(slot), span.width_ms / 2
+        box = Box(middle - half, middle + half, *drawing.y)
+        drawing.regions.append((box, "\n".join([span.at(middle), *reversed(lines)])))
+    return drawing
+
+
+def _mark_stalls(drawing: Drawing, span: Span, stalls: Sequence[tuple[int, Finding]]) -> list[Mark]:
+    boxes = []
     for _, each in stalls:
-        if each.first_time is None or each.last_time is None:
-            continue
-        first, last = span.time_ms(each.first_time), span.time_ms(each.last_time)
-        plot.add_layout(
-            BoxAnnotation(
-                left=first,
-                right=max(last, first + span.width_ms / 4),
-                fill_color=TROUBLE,
-                fill_alpha=0.25,
-                line_color=TROUBLE,
-                line_alpha=0.8,
-            )
-        )
-    add_hover(
-        plot, [drawn], [("time", "@time"), ("calls", "@calls"), ("took", "@took"), ("longest", "@longest")]
-    )
-    return plot
+        if each.first_time is not None and each.last_time is not None:
+            first, last = span.time_ms(each.first_time), span.time_ms(each.last_time)
+            boxes.append(Box(first, max(last, first + span.width_ms / 4), *drawing.y))
+    return [Mark(colour=TROUBLE, kind="boxes", boxes=boxes, name="stalls", opacity=0.35)] if boxes else []
 
 
 def _edge(step: int) -> float:

@@ -1,50 +1,63 @@
 "use strict";
-// Draws the charts, colours them for light, dark and paper, and opens proofs. No text of the data becomes markup.
+// Sorts and filters tables, and opens proofs for links and on paper. Without it the page has all it says.
 (() => {
-  const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  let printing = false;
+  const FEW = 8; // rows of a table that needs no filter
 
-  function colours() {
-    const night = dark.matches && !printing;
-    return night
-      ? { ink: "#e6e8eb", quiet: "#a3a9b2", line: "#3a3f46", ground: "#15171a" }
-      : { ink: "#1c1e21", quiet: "#565b63", line: "#d5d8dd", ground: "#ffffff" };
+  function valueOf(row, column) {
+    const cell = row.cells[column];
+    return "value" in cell.dataset ? Number(cell.dataset.value) : cell.textContent.trim();
   }
 
-  function paint(model, tone) {
-    if (model.type === "Figure") {
-      model.setv({ background_fill_color: tone.ground, border_fill_color: tone.ground, outline_line_color: tone.line });
-    } else if (model.type.endsWith("Axis")) {
-      model.setv({
-        axis_line_color: tone.quiet, major_tick_line_color: tone.quiet, minor_tick_line_color: null,
-        major_label_text_color: tone.ink, axis_label_text_color: tone.ink,
-      });
-    } else if (model.type.endsWith("Grid")) {
-      model.setv({ grid_line_color: tone.line, grid_line_alpha: 0.6 });
-    } else if (model.type === "Legend") {
-      model.setv({
-        background_fill_color: tone.ground, border_line_color: null, label_text_color: tone.ink,
-        inactive_fill_color: tone.ground,
-      });
-    } else if (model.type === "Title") {
-      model.setv({ text_color: tone.ink });
+  function compare(one, other) {
+    if (one === "" || other === "") return (one === "") - (other === ""); // what is empty comes last
+    if (typeof one === "number" && typeof other === "number") return one - other;
+    return String(one).localeCompare(String(other), "en", { numeric: true });
+  }
+
+  function sort(table, heading) {
+    const column = heading.cellIndex;
+    const descending = heading.getAttribute("aria-sort") === "ascending";
+    for (const each of table.tHead.rows[0].cells) each.removeAttribute("aria-sort");
+    heading.setAttribute("aria-sort", descending ? "descending" : "ascending");
+    const rows = [...table.tBodies[0].rows].map((row) => [valueOf(row, column), row]);
+    rows.sort(([one], [other]) => {
+      const order = compare(one, other);
+      return descending && one !== "" && other !== "" ? -order : order;
+    });
+    table.tBodies[0].append(...rows.map(([, row]) => row));
+  }
+
+  function addButtons(table) {
+    for (const heading of table.tHead.rows[0].cells) {
+      if (!heading.textContent.trim()) continue;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...heading.childNodes);
+      button.addEventListener("click", () => sort(table, heading));
+      heading.append(button);
     }
   }
 
-  function paintAll() {
-    const tone = colours();
-    for (const page of window.Bokeh ? Bokeh.documents : []) {
-      for (const root of page.roots()) {
-        for (const model of root.references()) paint(model, tone);
+  function addFilter(table) {
+    const box = table.closest(".scroll");
+    const input = document.createElement("input");
+    input.type = "search";
+    input.placeholder = "filter rows";
+    input.setAttribute("aria-label", `Filter rows: ${box.getAttribute("aria-label")}`);
+    input.addEventListener("input", () => {
+      const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+      for (const row of table.tBodies[0].rows) {
+        const text = row.textContent.toLowerCase();
+        row.hidden = !words.every((word) => text.includes(word));
       }
-    }
+    });
+    box.before(input);
   }
 
-  async function draw() {
-    const charts = JSON.parse(document.getElementById("data").textContent);
-    for (const { item } of charts) await Bokeh.embed.embed_item(item);
-    paintAll();
-    document.documentElement.dataset.drawn = String(charts.length);
+  for (const table of document.querySelectorAll(".scroll table")) {
+    const rows = table.tBodies[0].rows.length;
+    if (rows > 1) addButtons(table);
+    if (rows > FEW) addFilter(table);
   }
 
   function openTarget() {
@@ -53,32 +66,26 @@
     if (proof) proof.open = true;
   }
 
-  // Charts keep the width they have on the screen: on paper they fill an A4 page that lies, below a heading and
-  // above a legend, since a drawing that goes over the edge of a page is cut off there.
-  const PAPER = { width: 1000, height: 540 };
+  // On paper a chart fills at most an A4 page that lies, below a heading and above a legend: a drawing that goes
+  // over the edge of a page is cut off there.
+  const TALLEST = 540;
   function fit(onPaper) {
     for (const each of document.querySelectorAll(".chart")) {
       each.style.zoom = "";
-      if (onPaper) each.style.zoom = Math.min(PAPER.width / each.offsetWidth, PAPER.height / each.offsetHeight);
+      if (onPaper && each.offsetHeight > TALLEST) each.style.zoom = TALLEST / each.offsetHeight;
     }
   }
 
   let folded = [];
   window.addEventListener("beforeprint", () => {
-    printing = true;
     folded = [...document.querySelectorAll("details:not([open])")];
     for (const each of folded) each.open = true;
     fit(true);
-    paintAll();
   });
   window.addEventListener("afterprint", () => {
-    printing = false;
     for (const each of folded) each.open = false;
     fit(false);
-    paintAll();
   });
-  dark.addEventListener("change", paintAll);
   window.addEventListener("hashchange", openTarget);
   openTarget();
-  draw();
 })();

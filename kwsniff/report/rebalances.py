@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.evaluate import fetch
 from kwsniff.report.chart_labels import label, labels
-from kwsniff.report.chart_style import COLOURS, add_hover, timed_figure
+from kwsniff.report.drawing import COLOURS, Box, Drawing, Mark, timed_drawing
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import Span
 from kwsniff.tables.enums import DERIVED_ENUMS
@@ -48,7 +48,7 @@ def make_rebalances(database: "duckdb.DuckDBPyConnection", span: Span | None) ->
     said = f"{plural(rows[0]['of_all'], 'rebalance')}; {len(rows):,} of {plural(len(groups), 'group')} shown."
     chart = Chart(
         name="rebalances-chart",
-        plot=_gantt(span, rows, groups),
+        drawings=(_gantt(span, rows, groups),),
         label=f"Rebalances over time of the groups {', '.join(label(each) for each in groups)}.",
         legend=[
             (COLOURS[place], reason.replace("_", " "))
@@ -75,53 +75,41 @@ def _members(row: Mapping[str, Any]) -> str:
     return ", ".join(named) + (f" and {left} more" if left > 0 else "")
 
 
-def _gantt(span: Span, rows: Sequence[Mapping[str, Any]], groups: Sequence[str]) -> Any:
-    from bokeh.models import FactorRange
-
+def _gantt(span: Span, rows: Sequence[Mapping[str, Any]], groups: Sequence[str]) -> Drawing:
     names = labels(groups, 20)
-    plot = timed_figure(
-        span, 90 + 34 * len(groups), y_range=FactorRange(*[names[each] for each in reversed(groups)])
-    )
-    drawn = []
+    drawing = timed_drawing(span, 20 + 34 * len(groups), 0)
+    drawing.y = (0.0, float(len(groups)))
+    lines = {group: len(groups) - place - 0.5 for place, group in enumerate(groups)}
+    drawing.y_ticks = [(height, names[group]) for group, height in lines.items()]
     for place, reason in enumerate(_REASONS):
         chosen = [row for row in rows if _reason(row) == reason]
-        if chosen:
-            drawn.append(
-                plot.hbar(
-                    y="group",
-                    left="left",
-                    right="right",
-                    height=0.6,
-                    source=_source(span, chosen, names),
-                    fill_color=COLOURS[place],
-                    line_color=COLOURS[place],
-                    line_width=2,
-                    fill_alpha=0.75,
-                )
-            )
-    lines = [("group", "@full"), ("began", "@began"), ("took", "@took"), ("generation", "@generation")]
-    add_hover(plot, drawn, [*lines, ("why", "@why"), ("by", "@by"), ("members", "@members")])
-    return plot
+        boxes = [_box(span, row, lines[row["group_id"]]) for row in chosen]
+        if boxes:
+            drawing.marks.append(Mark(colour=COLOURS[place], kind="boxes", boxes=boxes, name=reason))
+        drawing.regions += zip(boxes, (_explain(row, span.zone) for row in chosen), strict=True)
+    return drawing
 
 
-def _source(span: Span, rows: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> dict[str, list[Any]]:
-    def at(time: Any, otherwise: float) -> float:
-        return otherwise if time is None else span.time_ms(time)
+def _box(span: Span, row: Mapping[str, Any], height: float) -> Box:
+    """The bar of a rebalance; one that the capture does not hold whole reaches its edge."""
+    begin = span.first_ms if row["begin_time"] is None else span.time_ms(row["begin_time"])
+    end = span.last_ms if row["end_time"] is None else span.time_ms(row["end_time"])
+    return Box(begin, max(end, begin + span.width_ms / 4), height - 0.3, height + 0.3)
 
-    return {
-        "group": [names[row["group_id"]] for row in rows],
-        "full": [clean(row["group_id"]) for row in rows],
-        "left": [at(row["begin_time"], span.first_ms) for row in rows],
-        "right": [at(row["end_time"], span.last_ms) for row in rows],
-        "began": [_began(row, span.zone) for row in rows],
-        "took": [in_time(row["duration_ns"]) or "not known" for row in rows],
-        "generation": [
-            "not reached" if row["generation"] is None else str(row["generation"]) for row in rows
-        ],
-        "why": [row["reason"].replace("_", " ") for row in rows],
-        "by": [clean(row["reason_member"] or "") for row in rows],
-        "members": [_members(row) for row in rows],
-    }
+
+def _explain(row: Mapping[str, Any], zone: Zone) -> str:
+    generation = "not reached" if row["generation"] is None else row["generation"]
+    return "\n".join(
+        (
+            f"group: {clean(row['group_id'])}",
+            f"began: {_began(row, zone)}",
+            f"took: {in_time(row['duration_ns']) or 'not known'}",
+            f"generation: {generation}",
+            f"why: {row['reason'].replace('_', ' ')}",
+            f"by: {clean(row['reason_member'] or '')}",
+            f"members: {_members(row)}",
+        )
+    )
 
 
 def _began(row: Mapping[str, Any], zone: Zone) -> str:

@@ -2,12 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from kwsniff.report.chart_labels import label
-
-if TYPE_CHECKING:
-    from bokeh.models import LayoutDOM
+from kwsniff.report.drawing import Drawing
 
 MOST_LETTERS = 400
 """Limit for a field or a heading: a name from the wire can be 32 kB long."""
@@ -25,6 +23,8 @@ class Cell:
     """0 to 1: a bar behind the text."""
     link: str = ""
     """Link target: the id of another part of the page."""
+    value: int | float | None = None
+    """What rows are sorted by, where it is not the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,8 @@ class Chart:
 
     name: str
     label: str
-    plot: "LayoutDOM"
+    drawings: Sequence[Drawing]
+    """Below one another."""
     legend: Sequence[tuple[str, str]] = ()
     """Legend: colours and their meanings."""
 
@@ -91,7 +92,7 @@ def number(value: int | float | None, shown: str | None = None) -> Cell:
     """A field with a number, at the right."""
     if value is None:
         return Cell("", "number")
-    return Cell(shown if shown is not None else f"{value:,}", "number")
+    return Cell(shown if shown is not None else f"{value:,}", "number", value=value)
 
 
 def code(value: str) -> Cell:

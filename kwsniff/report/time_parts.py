@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.evaluate import fetch
-from kwsniff.report.chart_style import COLOURS, add_hover, timed_figure
+from kwsniff.report.drawing import COLOURS, Drawing, draw_stack
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import SLOTS, Span
 from kwsniff.texts import in_percent, in_time
@@ -78,7 +78,7 @@ def make_time_parts(database: "duckdb.DuckDBPyConnection", span: Span | None) ->
     charts = [
         Chart(
             name="parts-chart",
-            plot=_stack(span, work, _WORK),
+            drawings=(_stack(span, work, _WORK),),
             label=f"Calls in flight over time, by part: {', '.join(_WORK[name] for name in work)}.",
             legend=_legend(work, _WORK),
         )
@@ -87,7 +87,7 @@ def make_time_parts(database: "duckdb.DuckDBPyConnection", span: Span | None) ->
         charts.append(
             Chart(
                 name="waits-chart",
-                plot=_stack(span, waits, _WAITS),
+                drawings=(_stack(span, waits, _WAITS),),
                 label=f"Calls in deliberate waits, for: {', '.join(_words(name) for name in waits)}.",
                 legend=_legend(waits, _WAITS),
             )
@@ -126,27 +126,14 @@ def _legend(shares: _Shares, words: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(COLOURS[place % len(COLOURS)], words.get(name, name)) for place, name in enumerate(shares)]
 
 
-def _stack(span: Span, shares: _Shares, words: Mapping[str, str]) -> Any:
-    plot = timed_figure(span, 260, y_axis_label="calls in flight")
-    at = [span.middle_ms(slot) for slot in range(SLOTS)]
-    source: dict[str, Any] = {"x": at, "time": [span.at(each) for each in at]}
+def _stack(span: Span, shares: _Shares, words: Mapping[str, str]) -> Drawing:
     slot_ns = span.width * 1000
-    for name, spent in shares.items():
-        source[name] = [each / slot_ns for each in spent]
-    names = list(shares)
-    drawn = plot.vbar_stack(
-        names,
-        x="x",
-        width=span.width_ms,
-        source=source,
-        line_color=None,
-        color=[COLOURS[place % len(COLOURS)] for place in range(len(names))],
-    )
-    plot.y_range.start = 0
-    add_hover(
-        plot, drawn, [("time", "@time"), *((words.get(name, name), f"@{name}{{0.00}}") for name in names)]
-    )
-    return plot
+    parts = {words.get(name, name): [each / slot_ns for each in spent] for name, spent in shares.items()}
+    lines = [
+        [f"{name}: {calls[slot]:.2f}" for name, calls in parts.items() if calls[slot]]
+        for slot in range(SLOTS)
+    ]
+    return draw_stack(span, range(SLOTS), parts, height=230, unit="calls in flight", lines=lines)
 
 
 def _table(work: _Shares, waits: _Shares) -> Table:

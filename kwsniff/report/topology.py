@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.evaluate import fetch
 from kwsniff.report.chart_labels import labels
-from kwsniff.report.chart_style import COLOURS, TROUBLE, style_figure
+from kwsniff.report.drawing import COLOURS, TROUBLE, Drawing, Mark
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.texts import clean, in_percent, in_time, plural
 
@@ -54,7 +54,7 @@ def make_topology(database: "duckdb.DuckDBPyConnection") -> Section:
             Chart(
                 name="map-chart",
                 label=f"A map of {label} The table below has the figures.",
-                plot=_map(rows),
+                drawings=(_map(rows),),
                 legend=(
                     (COLOURS[0], "connected"),
                     (_LOSS_COLOUR, "more than 0.5 % of bytes retransmitted"),
@@ -86,71 +86,48 @@ def _heights(names: Sequence[str], tall: int) -> dict[str, float]:
     return {name: tall * (len(names) - place - 0.5) / len(names) for place, name in enumerate(names)}
 
 
-def _map(rows: Sequence[Mapping[str, Any]]) -> Any:
-    from bokeh.models import FixedTicker, LinearAxis
-    from bokeh.plotting import figure
-
+def _map(rows: Sequence[Mapping[str, Any]]) -> Drawing:
     lefts = list(dict.fromkeys(_label_client(row) for row in rows))
     rights = list(dict.fromkeys(row["broker"] for row in rows))
     tall = max(len(lefts), len(rights))
     left, right = _heights(lefts, tall), _heights(rights, tall)
-    plot = style_figure(
-        figure(
-            height=70 + 26 * tall,
-            sizing_mode="stretch_width",
-            tools="reset",
-            x_range=(-0.02, 1.02),
-            y_range=(0, tall),
-            toolbar_location=None,
+    near, far = labels(lefts, 24), labels(rights, 22)
+    drawing = Drawing(
+        x=(-0.02, 1.02),
+        y=(0.0, float(tall)),
+        height=40 + 26 * tall,
+        y_ticks=[(left[name], near[name]) for name in lefts],
+        right_ticks=[(right[name], far[name]) for name in rights],
+    )
+    for row in rows:
+        ends = left[_label_client(row)], right[row["broker"]]
+        edge = Mark(
+            colour=_colour(row),
+            kind="line",
+            points=((0.0, ends[0]), (1.0, ends[1])),
+            name=_explain(row),
+            opacity=0.8,
+            width=1.5 + math.log10(1 + row["calls"]),
+            dashed=bool(row["refused"]),
+        )
+        drawing.marks.append(edge)
+    for at, heights, colour in ((0.0, left, COLOURS[2]), (1.0, right, COLOURS[3])):
+        points = [(at, height) for height in heights.values()]
+        drawing.marks.append(Mark(colour=colour, kind="dots", points=points, width=9))
+    return drawing
+
+
+def _explain(row: Mapping[str, Any]) -> str:
+    return "\n".join(
+        (
+            f"client: {clean(_label_client(row))}",
+            f"broker: {row['broker']}",
+            f"calls: {row['calls']:,} on {row['connections']:,} connections",
+            f"round trip: {in_time(row['round_trip_ns']) or 'not seen'}",
+            f"sent again: {in_percent(_loss(row))}",
+            f"refused: {row['refused']:,}",
         )
     )
-    plot.xaxis.visible = False
-    plot.grid.visible = False
-    ticks = labels(lefts, 24)
-    plot.yaxis.ticker = FixedTicker(ticks=[left[name] for name in lefts])
-    plot.yaxis.major_label_overrides = {left[name]: ticks[name] for name in lefts}
-    far = labels(rights, 22)
-    axis = LinearAxis(ticker=FixedTicker(ticks=[right[name] for name in rights]))
-    axis.major_label_overrides = {right[name]: far[name] for name in rights}
-    plot.add_layout(axis, "right")
-    _draw_edges(plot, rows, left, right)
-    for at, heights, colour in ((0, left, COLOURS[2]), (1, right, COLOURS[3])):
-        plot.scatter([at] * len(heights), list(heights.values()), size=9, color=colour)
-    return plot
-
-
-def _draw_edges(
-    plot: Any, rows: Sequence[Mapping[str, Any]], left: Mapping[str, float], right: Mapping[str, float]
-) -> None:
-    from kwsniff.report.chart_style import add_hover
-
-    drawn = plot.segment(
-        "x0",
-        "y0",
-        "x1",
-        "y1",
-        line_color="colour",
-        line_width="wide",
-        line_dash="dash",
-        line_alpha=0.8,
-        source={
-            "x0": [0] * len(rows),
-            "y0": [left[_label_client(row)] for row in rows],
-            "x1": [1] * len(rows),
-            "y1": [right[row["broker"]] for row in rows],
-            "colour": [_colour(row) for row in rows],
-            "dash": ["dashed" if row["refused"] else "solid" for row in rows],
-            "wide": [1.5 + math.log10(1 + row["calls"]) for row in rows],
-            "who": [clean(_label_client(row)) for row in rows],
-            "broker": [row["broker"] for row in rows],
-            "calls": [f"{row['calls']:,} on {row['connections']:,} connections" for row in rows],
-            "far": [in_time(row["round_trip_ns"]) or "not seen" for row in rows],
-            "loss": [in_percent(_loss(row)) for row in rows],
-            "refused": [f"{row['refused']:,}" for row in rows],
-        },
-    )
-    lines = [("client", "@who"), ("broker", "@broker"), ("calls", "@calls"), ("round trip", "@far")]
-    add_hover(plot, [drawn], [*lines, ("sent again", "@loss"), ("refused", "@refused")])
 
 
 def _table(rows: Sequence[Mapping[str, Any]], left: int) -> Table:

@@ -35,8 +35,6 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def write(verb: list[str], out: Path, tables: Path, *more: str, capture: Path = CAPTURE) -> int:
-    if "--html" in verb:
-        pytest.importorskip("bokeh")
     return run([*(word.format(capture=capture, out=out, tables=tables) for word in verb), *more])
 
 

@@ -102,7 +102,6 @@ def test_a_page_has_no_element_sign_or_script_that_a_name_brought(
     captures: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:
     """Beside the page of a capture with harmless names: the same elements, and no more signs that steer."""
-    pytest.importorskip("bokeh", reason="bokeh is not installed")
     pages = {}
     for name in ("plain", "planted"):
         inputs = [captures[name]] if verb == "why" else [captures[f"{name} well"], captures[name]]

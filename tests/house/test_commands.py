@@ -162,5 +162,5 @@ def test_every_extra_and_dependency_is_named_once() -> None:
     needs = [re.match(r"[\w.-]+", need)[0] for need in project["dependencies"]]  # type: ignore[index]
     assert len(needs) == len(set(needs))
     assert set(needs) == {
-        "cryptography", "duckdb", "numpy", "pandas", "pyarrow", "rich", "shtab",
+        "cryptography", "duckdb", "jinja2", "numpy", "pandas", "pyarrow", "rich", "shtab",
     }  # fmt: skip

@@ -30,16 +30,12 @@ window.alert = (words) => trouble.push("alert: " + words);
 _ASK = """
 <script>
 (async () => {
-  const wanted = String(%(charts)d);
-  for (let turn = 0; turn < 200 && document.documentElement.dataset.drawn !== wanted; turn++)
-    await new Promise((done) => setTimeout(done, 50));
   let found;
   try { found = await (%(script)s)(); } catch (error) { found = {failed: String(error)}; }
   const fetched = performance.getEntriesByType("resource").map((each) => each.name);
   const answer = document.createElement("pre");
   answer.id = "answer";
-  const drawn = document.documentElement.dataset.drawn;
-  answer.textContent = JSON.stringify({found, trouble, fetched, drawn});
+  answer.textContent = JSON.stringify({found, trouble, fetched});
   document.body.append(answer);
 })();
 </script>
@@ -71,22 +67,20 @@ def run_chromium(page: Path, folder: Path, *options: str) -> subprocess.Complete
 
 
 def ask(page: Path, folder: Path, script: str, *options: str) -> dict[str, Any]:
-    """What an async function of JavaScript finds when all charts are drawn.
+    """What an async function of JavaScript finds in a page.
 
     found: what it returned; trouble: errors, warnings and what the page's policy refused; fetched: every
-    resource that was loaded; drawn: how many charts.
+    resource that was loaded.
     """
     text = page.read_text("utf-8")
-    charts = text.count('class="chart"')
     assert "<head>\n" in text
     assert text.rstrip().endswith("</html>")
     text = text.replace("<head>\n", "<head>\n" + _WITNESS, 1)
     head, tail = text.rsplit("</body>", 1)
     watched = folder / f"watched_{page.name}"
-    watched.write_text(head + _ASK % {"charts": charts, "script": script} + "</body>" + tail, "utf-8")
+    watched.write_text(head + _ASK % {"script": script} + "</body>" + tail, "utf-8")
     done = run_chromium(watched, folder, "--dump-dom", *options)
     answer = re.search(r'<pre id="answer">(.*?)</pre>', done.stdout, re.DOTALL)
     assert answer, done.stderr
     found: dict[str, Any] = json.loads(unescape(answer[1]))
-    assert found["drawn"] == str(charts), found
     return found

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("bokeh", reason="bokeh is not installed")
 pytest.importorskip("duckdb", reason="duckdb is not installed")
 
 from kwsniff.cli import main

@@ -9,8 +9,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-pytest.importorskip("bokeh", reason="bokeh is not installed")
-
 import kwsniff
 from kwsniff.cli.main import DONE, FAILED, run
 

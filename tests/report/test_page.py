@@ -1,6 +1,5 @@
 """The HTML report: in a browser, with names that are markup, and where it cannot write."""
 
-import json
 import os
 import re
 import subprocess
@@ -12,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-pytest.importorskip("bokeh", reason="bokeh is not installed")
 pytest.importorskip("duckdb", reason="duckdb is not installed")
 
 import kwsniff
@@ -26,7 +24,7 @@ from kwsniff.findings.views import open_folder, open_tables
 from kwsniff.report.rebalances import make_rebalances
 from kwsniff.report.report import write_report
 from kwsniff.report.section import MOST_LETTERS, text
-from kwsniff.report.span import SLOTS, find_span
+from kwsniff.report.span import find_span
 from kwsniff.report.time_parts import make_time_parts
 from kwsniff.tables.stored_files import files_of_tables
 
@@ -36,7 +34,7 @@ pytestmark = pytest.mark.sample_tests(8)
 
 ROOT = Path(__file__).parents[2]
 INCIDENTS = ROOT / "captures" / "incidents"
-LARGEST = 3_000_000
+LARGEST = 400_000
 
 HOSTILE = (
     "</script><script>alert(1)</script>",
@@ -120,7 +118,7 @@ def test_nothing_is_fetched_and_nothing_goes_wrong(page: Path, tmp_path: Path) -
     found = ask(page, tmp_path, "async () => document.querySelectorAll('.chart > *').length")
     assert found["trouble"] == []
     assert found["fetched"] == []
-    assert found["found"] == int(found["drawn"]) >= 6
+    assert found["found"] >= 6
 
 
 @needs_chromium
@@ -169,19 +167,18 @@ def test_charts_follow_light_and_dark(page: Path, tmp_path: Path, scheme: int, d
     found = ask(
         page, tmp_path,
         """async () => {
-          const roots = Bokeh.documents.flatMap((each) => each.roots());
-          const models = roots.flatMap((root) => [...root.references()]);
-          const figures = models.filter((model) => model.type === "Figure");
+          const areas = [...document.querySelectorAll(".drawing svg")];
           const parts = (colour) => colour.match(/\\d+/g).slice(0, 3).map(Number);
           const brightness = (colour) => parts(colour).reduce((sum, each) => sum + each, 0);
           return {page: brightness(getComputedStyle(document.body).backgroundColor),
-                  figures: [...new Set(figures.map((each) => each.background_fill_color))]};
+                  areas: [...new Set(areas.map((each) => getComputedStyle(each).backgroundColor))]
+                    .map(brightness)};
         }""",
         f"--blink-settings=preferredColorScheme={scheme}",
     )["found"]  # fmt: skip
-    (ground,) = found["figures"]
+    (ground,) = found["areas"]
     assert (found["page"] < 200) is dark
-    assert (sum(int(ground[place : place + 2], 16) for place in (1, 3, 5)) < 200) is dark
+    assert (ground < 200) is dark
 
 
 @needs_chromium
@@ -255,14 +252,11 @@ def test_the_parts_of_a_page_add_up_to_what_calls_took(stalled: Path) -> None:
     span = find_span(database)
     assert span is not None
     (chart, waits) = make_time_parts(database, span).charts
-    drawn = 0.0
-    for each in (chart.plot, waits.plot):
-        for renderer in each.renderers:
-            column = renderer.glyph.top
-            drawn += sum(renderer.data_source.data[getattr(column, "expr", column).fields[-1]])
+    drawings = [*chart.drawings, *waits.drawings]
+    marks = [mark for each in drawings for mark in each.marks]
+    drawn = sum(box.top - box.bottom for mark in marks for box in mark.boxes)
     took = fetch(database, "select sum(total_ns)::double as took from latencies")[0]["took"]
     assert drawn * span.width * 1000 == pytest.approx(took, rel=0.01)
-    assert len(chart.plot.renderers[0].data_source.data["x"]) == SLOTS
 
 
 def test_rebalances_are_drawn_with_the_reasons_of_their_rows(tmp_path: Path) -> None:
@@ -287,10 +281,7 @@ def test_a_page_of_nothing_says_so(tmp_path: Path) -> None:
 
 
 def test_a_file_stays_small(page: Path) -> None:
-    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text("utf-8"))
-    assert data
-    assert page.stat().st_size - len(data[1]) < LARGEST
-    assert len(json.loads(data[1])) == page.read_text("utf-8").count('class="chart"')
+    assert page.stat().st_size < LARGEST
 
 
 def why(*arguments: str | Path, begin: str = "") -> subprocess.CompletedProcess[str]:
@@ -322,15 +313,6 @@ def test_a_place_that_cannot_be_written_is_one_line(place: str, tmp_path: Path) 
     assert str(tmp_path / place).removesuffix("/.") in done.stderr
 
 
-def test_without_the_library_of_charts_one_line_says_what_to_install(tmp_path: Path) -> None:
-    page = tmp_path / "why.html"
-    done = why(*incident("broker_stalled"), "--html", page, begin="import sys; sys.modules['bokeh'] = None")
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "pip install '.[report]'" in done.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_run_that_fails_leaves_the_page_of_before(tmp_path: Path) -> None:
     page = tmp_path / "why.html"
     page.write_text("of before")
@@ -353,7 +335,7 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
 def test_a_disk_that_gets_full_while_the_page_is_written_is_one_line(tmp_path: Path) -> None:
     """A file may be so large and no larger, as a disk may."""
     page = tmp_path / "why.html"
-    limit = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (900_000, 900_000)); "
+    limit = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (90_000, 90_000)); "
     limit += "sys.dont_write_bytecode = True"
     told = why(*incident("broker_stalled"), "--html", page, begin=limit)
     assert (told.returncode, told.stderr.count("\n")) == (2, 1)

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("bokeh", reason="bokeh is not installed")
-
 from kwsniff.cli import main
 from tests.house.tree import ROOT
 
