@@ -119,7 +119,7 @@ class Drawing:
     def _layout(self) -> str:
         left, right = (
             max((_LETTER * len(words) + 12 for _, words in ticks), default=least)
-            for ticks, least in ((self.y_ticks, _MARGIN), (self.right_ticks, 32 if self.x_ticks else 12))
+            for ticks, least in ((self.y_ticks, _MARGIN), (self.right_ticks, 32))
         )
         above, below = 22 if self.title or self.unit else 6, 22 if self.x_ticks else 6
         sides = f"{above}px {right}px {below}px {max(left, _MARGIN)}px"

@@ -5,7 +5,8 @@
 
   function valueOf(row, column) {
     const cell = row.cells[column];
-    return "value" in cell.dataset ? Number(cell.dataset.value) : cell.textContent.trim();
+    const text = cell.textContent.trim();
+    return "value" in cell.dataset ? Number(cell.dataset.value) : /^-?[0-9]+$/.test(text) ? Number(text) : text;
   }
 
   function compare(one, other) {

@@ -7,6 +7,8 @@ from typing import Literal
 from kwsniff.report.chart_labels import label
 from kwsniff.report.drawing import Drawing
 
+_GROUPED = 1000
+"""From here on, numbers have commas."""
 MOST_LETTERS = 400
 """Limit for a field or a heading: a name from the wire can be 32 kB long."""
 
@@ -92,6 +94,8 @@ def number(value: int | float | None, shown: str | None = None) -> Cell:
     """A field with a number, at the right."""
     if value is None:
         return Cell("", "number")
+    if shown is None and abs(value) < _GROUPED:
+        return Cell(str(value), "number")  # sorted by its text
     return Cell(shown if shown is not None else f"{value:,}", "number", value=value)
 
 
