@@ -114,7 +114,7 @@ def test_promtool_finds_nothing_to_say_about_the_metrics() -> None:
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("name", ["kwsniff-live.service", "sidecar.yaml", "debug.yaml"])
+@pytest.mark.parametrize("name", ["kwsniff-live.service", "sidecar.yaml", "debug.yaml", "daemonset.yaml"])
 def test_commands_are_ones_that_live_takes(name: str) -> None:
     text = (FOLDER / name).read_text()
     if name.endswith(".service"):
@@ -129,7 +129,7 @@ def test_commands_are_ones_that_live_takes(name: str) -> None:
     assert parser.parse_args(["live", *words]).interface
 
 
-@pytest.mark.parametrize("name", ["sidecar.yaml", "debug.yaml"])
+@pytest.mark.parametrize("name", ["sidecar.yaml", "debug.yaml", "daemonset.yaml"])
 def test_a_validator_accepts_the_manifests(name: str, tmp_path: Path) -> None:
     program = shutil.which("kubernetes-validate")
     if program is None:
@@ -155,11 +155,24 @@ def test_containers_let_the_tool_have_its_right() -> None:
     container = (ROOT / "Containerfile").read_text()
     assert "setcap cap_net_raw+ep /usr/bin/tcpdump" in container
     user = container.partition("USER ")[2].partition(":")[0]
-    for name in ("sidecar.yaml", "debug.yaml"):
+    for name in ("sidecar.yaml", "debug.yaml", "daemonset.yaml"):
         text = (FOLDER / name).read_text()
         assert f"runAsUser: {user}\n" in text
         assert "allowPrivilegeEscalation: true\n" in text
         assert "add: [NET_RAW]" in text
+
+
+@pytest.mark.parametrize("name", ["sidecar.yaml", "daemonset.yaml"])
+def test_the_monitor_chooses_the_pods_and_a_port_that_they_have(name: str) -> None:
+    yaml = pytest.importorskip("yaml")
+    monitor, manifest = (yaml.safe_load((FOLDER / each).read_text()) for each in ("podmonitor.yaml", name))
+    pod = manifest if manifest["kind"] == "Pod" else manifest["spec"]["template"]
+    chosen = monitor["spec"]["selector"]["matchLabels"]
+    assert chosen.items() <= pod["metadata"]["labels"].items()
+    if manifest["kind"] == "DaemonSet":
+        assert manifest["spec"]["selector"]["matchLabels"] == chosen
+    ports = {port["name"] for each in pod["spec"]["containers"] for port in each["ports"] if "name" in port}
+    assert {each["port"] for each in monitor["spec"]["podMetricsEndpoints"]} <= ports
 
 
 def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
