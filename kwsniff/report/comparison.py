@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _MOST_ITEMS = 20
 _MOST_ROWS = 500
-_COLUMNS = ("subject", "", "measure", "GOOD", "BAD", "ratio", "contribution", "GOOD, 99 %", "BAD, 99 %")
+_COLUMNS = ("subject", "name", "measure", "GOOD", "BAD", "ratio", "contribution", "GOOD, 99 %", "BAD, 99 %")
 _UNITS = (
     "_ms: mean per call, in milliseconds. errors: share of calls. retransmitted: share of bytes. "
     "contribution: share of total latency, or of calls, in BAD."

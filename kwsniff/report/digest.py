@@ -46,7 +46,7 @@ def make_digest(database: "duckdb.DuckDBPyConnection", commands: Commands) -> Se
     table = Table(
         caption="Client, API and topic, by share of time",
         columns=(
-            "",
+            "rank",
             "share",
             "client",
             "API",

@@ -67,13 +67,12 @@
     if (proof) proof.open = true;
   }
 
-  // On paper a chart fills at most an A4 page that lies, below a heading and above a legend: a drawing that goes
-  // over the edge of a page is cut off there.
+  // On paper a drawing that goes over the edge of a page is cut off there: A4 that lies, at the style's zoom.
   const TALLEST = 540;
+  const ZOOM = 0.42;
   function fit(onPaper) {
     for (const each of document.querySelectorAll(".chart")) {
-      each.style.zoom = "";
-      if (onPaper && each.offsetHeight > TALLEST) each.style.zoom = TALLEST / each.offsetHeight;
+      each.style.zoom = onPaper ? Math.min(ZOOM, TALLEST / each.offsetHeight) : "";
     }
   }
 

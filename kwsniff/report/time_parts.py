@@ -142,7 +142,7 @@ def _table(work: _Shares, waits: _Shares) -> Table:
     total = sum(spent for _, _, spent in sums) or 1.0
     return Table(
         caption="Totals",
-        columns=("", "part", "total time", "share"),
+        columns=("kind", "part", "total time", "share"),
         rows=[
             [text(kind), text(name), number(spent, in_time(spent)), number(spent, in_percent(spent / total))]
             for kind, name, spent in sorted(sums, key=lambda each: -each[2])
