@@ -79,6 +79,14 @@ def test_a_group_that_has_just_begun_was_not_reading_the_topic() -> None:
     assert (found.severity, found.value) == ("info", 6)
 
 
+def test_records_written_while_a_member_that_never_commits_restarts_are_counted() -> None:
+    before = [_asked(1, 0.8), *_begun(0.9, 1, 2), _row(4, 2, "Fetch", requested_offset=1, last_offset=2)]
+    later = [_written(5, 3, 3), _written(6, 4, 5), _asked(10, 8), *_begun(8.1, 7)]
+    (found,) = _found([*before, *later])
+    assert (found.severity, found.value) == ("warning", 4)
+    assert "commit offsets" in found.advice
+
+
 @pytest.mark.parametrize(
     "rows",
     [
