@@ -69,12 +69,12 @@ seen, most of them not kept:
 | 2026-11-24 | six client libraries, 3.9.2 and 4.3.1 | 30 of 35 | 30 of 30 | 5 of 5 |
 | 2026-11-27 | eight newer findings, six client libraries | 22 of 22 | 22 of 22 | 8 of 8 |
 | 2026-11-27 | 17 causes, six client libraries, 3.9.2 and 4.3.1 | 15 of 17 | 15 of 15 | 1 of 1 |
-| 2026-11-28 | 13 causes, four client libraries, 3.9.2 and 4.3.1 | 12 of 13 | 11 of 12 | 2 of 2 |
-| 2026-11-28 | duplicates, losses | 7 of 8 | 7 of 7 | 6 of 6 |
+| 2026-11-28 | 21 causes, duplicates and losses | 19 of 21 | 18 of 19 | 8 of 8 |
 | 2026-11-28 | 20 causes, six client libraries | 14 of 20 | 12 of 14 | 6 of 6 |
 | 2026-11-28 | after a change, other clients | 8 of 11 | 8 of 8 | 4 of 5 |
 | 2026-11-29 | 28 causes, six client libraries, 3.9.2 and 4.3.1 | 22 of 28 | 22 of 22 | 10 of 10 |
 | 2026-11-29 | 21 causes, seven client libraries, three releases | 14 of 21 | 13 of 14 | 11 of 12 |
+| 2026-11-29 | after changes, similar causes | 5 of 6 | 5 of 5 | 2 of 2 |
 
 "Cause named": among the first 3 findings; "healthy": nothing was said.
 
