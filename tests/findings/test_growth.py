@@ -115,6 +115,7 @@ _OF_FEW = {
     "path_mtu": "the largest packet of one side that got through to the other",
     "fetch_sessions_lost": "the sums of a broker",
     "rebalance_slow": "the slow rebalances of a group",
+    "no_committed_offset": "where a group begins on a partition",
     "lost_records": "where the offsets of a partition were used again",
     "duplicated_records": "where one batch is, and the one before it",
     "unexplained": "the findings of other rules; the calls of one client to one broker",

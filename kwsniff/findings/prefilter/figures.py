@@ -29,6 +29,7 @@ from kwsniff.findings.prefilter.offers import OF_RANGES, Offers
 from kwsniff.findings.prefilter.partition_volumes import Plain, Volumes
 from kwsniff.findings.prefilter.queues import OF_LATENCIES, Queues
 from kwsniff.findings.prefilter.stalls import stalled_ns
+from kwsniff.findings.prefilter.starting_offsets import OF_STARTS, StartingOffsets
 from kwsniff.findings.prefilter.stuck_reads import StandingReads
 from kwsniff.findings.prefilter.uncommitted import Uncommitted
 from kwsniff.findings.rule import Rule, load_gates, rules_behind
@@ -70,7 +71,7 @@ class Figures:
         self._questions = CallRates("is_question")
         self._offers = Offers()
         self._queues = Queues()
-        self._uncommitted = Uncommitted()
+        self._uncommitted, self._starts = Uncommitted(), StartingOffsets()
         self.servers = False
         """Whether some calls are not those of clients."""
         self._unsure = False
@@ -125,7 +126,7 @@ class Figures:
 
     def _list_counted(self) -> Sequence[Any]:
         calls = self._pace, self._commits, self._questions
-        rest = self._lags, self._reads, self._offers, self._queues, self._uncommitted
+        rest = self._lags, self._reads, self._offers, self._queues, self._uncommitted, self._starts
         return *calls, self._volumes, self._plain, *rest
 
     def add_twins(self, number: int) -> None:
@@ -187,7 +188,7 @@ class Figures:
         found = {**self._sums, **self._pace.figures(), **self._volumes.figures(), **plain}
         ends = 0 if self._sums["endless"] else int(self._sums["ends"])
         found["unpassed"] = self._pace.count_unpassed(ends or None)
-        found.update(self._reads.figures())
+        found |= {**self._reads.figures(), **self._starts.figures()}
         found["commit_rate"], found["refused_commits"] = self._commits.greatest(), self._commits.refused
         found["question_rate"], found["queued_calls"] = self._questions.greatest(), self._queues.greatest()
         found["without_metadata"] = self._offers.without_metadata
@@ -273,6 +274,7 @@ class Figures:
     def _add_partitions(self, batch: pa.RecordBatch) -> None:
         self._volumes.add(batch)
         self._reads.add(batch)
+        self._starts.add(batch)
         self._most("log_start", numbers_of(batch, "log_start_offset", null=0))
 
     def _add_leaders(self, batch: pa.RecordBatch) -> None:
@@ -385,16 +387,14 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "latencies": ("broker_ns", "queue_wait_ns", "total_ns", *OF_LATENCIES),
     "connections": tuple(column.name for column in TABLES["connections"].columns),
     "partitions": tuple(
-        dict.fromkeys(("log_start_offset", *Volumes.OF_PARTITIONS, *StandingReads.OF_PARTITIONS))
+        sorted({"log_start_offset", *Volumes.OF_PARTITIONS, *StandingReads.OF_PARTITIONS, *OF_STARTS})
     ),
     "leaders": ("topic", "partition", "leader", "replica_nodes"),
     "brokers": ("node_id", "host", "port", "rack"),
-    "record_batches": Plain.OF_BATCHES,
+    "record_batches": Plain.OF_BATCHES, "transactions": ("transactional_id",),
     "groups": ("group_id", "duration_ns", "first_join_time", "last_join_time"),
-    "members": ("partition_count", *Uncommitted.OF_MEMBERS), "transactions": ("transactional_id",),
-    "commits": Lags.OF_COMMITS,
-    "anomalies": ("name",), "stalls": ("cause", "duration_ns"),
+    "members": ("partition_count", *Uncommitted.OF_MEMBERS), "commits": Lags.OF_COMMITS,
+    "api_ranges": OF_RANGES, "anomalies": ("name",), "stalls": ("cause", "duration_ns"),
     "captures": ("truncated", "damaged", "dropped_by_kernel", "last_time"),
-    "api_ranges": OF_RANGES,
 }  # fmt: skip
 """The columns that are looked at, by table."""
