@@ -75,7 +75,8 @@ class PushedFilter:
         asked, answered = (catalog.meanings(key, way) for way in (REQUEST, RESPONSE))
         names = catalog.names_topics(key)
         lessons = _LESSON_REQUEST * (names or not asked.isdisjoint(_TAUGHT))
-        lessons |= _LESSON_RESPONSE * (names or api.traits.tokens is not None or tells_product(api))
+        lessons |= _LESSON_RESPONSE * (names or api.traits.tokens is not None)
+        lessons |= _LESSON_RESPONSE * tells_product(api)
         lessons |= _LESSON_SESSION * (Meaning.SESSION_ID in asked | answered)
         lessons |= _LESSON_WANTED * any(wanted)
         return lessons, wanted

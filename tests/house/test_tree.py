@@ -21,7 +21,7 @@ LONG_COMPILED = {
     "facts.pyx": 470,
     "kafka_connection.pxd": 415,
     "packets.pyx": 520,
-    "rows.pyx": 440,
+    "rows.pyx": 445,
     "state.pyx": 465,
     "streams.pyx": 596,
     "columns.pyx": 450,

@@ -106,8 +106,7 @@ cdef void write_call(Context* context, KafkaConnection* kafka, Call* call, int s
     put_capture(context, table, API_CALLS_CAPTURE, call.capture)
     put_int64(table, API_CALLS_CONNECTION_ID, kafka.connection.id)
     put_endpoints(context, table, kafka, API_CALLS_CLIENT_ADDRESS, API_CALLS_CLIENT_PORT, API_CALLS_BROKER_ADDRESS, API_CALLS_BROKER_PORT)
-    put_int16(table, API_CALLS_API_KEY, call.key)
-    put_api_name(table, API_CALLS_API_NAME, call)
+    put_api(table, API_CALLS_API_KEY, API_CALLS_API_NAME, call)
     put_int16(table, API_CALLS_API_VERSION, call.version)
     put_int32(table, API_CALLS_CORRELATION_ID, call.correlation_id)
     put_client_id(context, table, API_CALLS_CLIENT_ID, kafka, call)
@@ -295,12 +294,13 @@ cdef void put_response_facts(Table* table, Facts* facts) noexcept nogil:
         put_null(table, API_CALLS_THROTTLE_TIME_MS)
 
 
-cdef inline void put_api_name(Table* table, int column, Call* call) noexcept nogil:
+cdef inline void put_api(Table* table, int key, int name, Call* call) noexcept nogil:
     """Names are in the order of the slots."""
-    if call.slot >= 0:
-        put_int16(table, column, call.slot)
+    put_int16(table, key, call.key)
+    if call.slot < 0:
+        put_null(table, name)
     else:
-        put_null(table, column)
+        put_int16(table, name, <int16_t>call.slot)
 
 
 cdef void put_call_head(Context* context, Table* table, KafkaConnection* kafka, Call* call, int call_id, int capture,
@@ -310,8 +310,7 @@ cdef void put_call_head(Context* context, Table* table, KafkaConnection* kafka, 
     put_int64(table, call_id, call.id)
     put_capture(context, table, capture, call.capture)
     put_int64(table, connection_id, kafka.connection.id)
-    put_int16(table, api_key, call.key)
-    put_api_name(table, api_name, call)
+    put_api(table, api_key, api_name, call)
     put_int16(table, api_version, call.version)
     put_client_id(context, table, client_id, kafka, call)
     if broker_address >= 0:
@@ -340,8 +339,7 @@ cdef void write_errors(Context* context, KafkaConnection* kafka, Call* call, Fra
         put_capture(context, table, ERROR_CODES_CAPTURE, call.capture)
         put_int64(table, ERROR_CODES_CONNECTION_ID, kafka.connection.id)
         put_endpoints(context, table, kafka, ERROR_CODES_CLIENT_ADDRESS, -1, ERROR_CODES_BROKER_ADDRESS, ERROR_CODES_BROKER_PORT)
-        put_int16(table, ERROR_CODES_API_KEY, call.key)
-        put_api_name(table, ERROR_CODES_API_NAME, call)
+        put_api(table, ERROR_CODES_API_KEY, ERROR_CODES_API_NAME, call)
         put_int16(table, ERROR_CODES_API_VERSION, call.version)
         put_int32(table, ERROR_CODES_CORRELATION_ID, call.correlation_id)
         put_client_id(context, table, ERROR_CODES_CLIENT_ID, kafka, call)
