@@ -26,6 +26,12 @@ class Products(NamedTuple):
         shown = {product for product, _ in self.find(kind, (word,))}
         return min((self.names.index(product) + 1 for product in shown), default=0)
 
+    def shown_by(self, keys: Iterable[int], features: Iterable[str]) -> int:
+        """The same of an ApiVersions response; `keys`: those that Kafka does not have."""
+        shown = [self.number("api", str(key)) for key in keys]
+        shown += [self.number("feature", name) for name in features]
+        return min(filter(None, shown), default=0)
+
 
 def parse_products(text: str, file: str) -> Products:
     """Lines of product, kind of evidence, pattern, source, separated by tabs."""

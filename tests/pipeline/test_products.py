@@ -101,6 +101,18 @@ def test_a_key_of_two_vendors_is_read_as_each_server_means_it(two_vendors: Path)
     ]
 
 
+def test_the_summary_and_the_ranges_name_both(two_vendors: Path) -> None:
+    found = kwsniff.analyze(two_vendors)
+    counted = {(row["api_name"], row["calls"]) for row in found.summary["calls"] if row["api_key"] == 501}
+    assert counted == {("CreateStreams", 1), ("AlterDisklessSwitch", 1), (None, 1)}
+    offered = {
+        (row["broker_address"], row["api_name"])
+        for row in found.api_ranges.to_pylist()
+        if row["api_key"] == 501
+    }
+    assert offered == {("10.3.0.1", "CreateStreams"), ("10.3.0.2", "AlterDisklessSwitch")}
+
+
 def test_topics_errors_and_throttle_of_vendors_calls_are_in_the_tables(two_vendors: Path) -> None:
     found = kwsniff.analyze(two_vendors)
     rows = {row["api_name"]: row for row in found.api_calls.to_pylist()}
@@ -174,6 +186,35 @@ def test_show_draws_each_vendors_fields(two_vendors: Path, capsys: pytest.Captur
     assert run(["show", str(two_vendors), "--api", "CreateStreams", "--json"]) == 0
     calls = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {each["api_name"] for each in calls} == {"CreateStreams"}
+
+
+def test_a_filter_reads_what_shows_the_product_of_other_clients_too(two_vendors: Path) -> None:
+    for text in ("api_name = 'CreateStreams'", "api_key = 501 and client_id = 'node-1'", "api_version = 0"):
+        rows = kwsniff.analyze(two_vendors, where=text).api_calls.to_pylist()
+        assert "CreateStreams" in {row["api_name"] for row in rows}
+
+
+def test_a_response_alone_is_read_by_the_name_of_its_api(capsys: pytest.CaptureFixture[str]) -> None:
+    data, _ = response(ALL["automq"][600, 0][1])
+    assert run(["decode", data.hex(), "--response", "--api", "GetNextNodeId", "--version", "0"]) == 0
+    assert "node_id: 3" in capsys.readouterr().out
+
+
+def test_an_analysis_continues_with_what_was_shown_before(two_vendors: Path, tmp_path: Path) -> None:
+    from kwsniff.analyzers import resume_analyzer, start_analyzer
+    from kwsniff.core.declared import ENUMS
+    from kwsniff.layout.catalog import load_catalog
+    from kwsniff.tables.build import Builder
+
+    catalog, data = load_catalog(), two_vendors.read_bytes()
+    analyzer, names = start_analyzer(catalog, ("api_calls",)), []
+    analyzer.open_capture("one")
+    for at in range(0, len(data), 97):
+        analyzer.feed(data[at : at + 97])
+        taken = analyzer.drain("api_calls")
+        names += Builder(catalog, ENUMS).build("api_calls", taken)["api_name"].to_pylist()
+        analyzer = resume_analyzer(catalog, analyzer.save(), ("api_calls",))
+    assert {"CreateStreams", "AlterDisklessSwitch", "DescribeRedpandaRoles"} <= set(names)
 
 
 def test_what_may_be_secret_is_hidden(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
