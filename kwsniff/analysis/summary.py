@@ -259,8 +259,8 @@ def _unanswered_hellos(connections: pa.RecordBatch) -> Bits:
 
 
 def _nulls_last(item: tuple[tuple[int | None, int | None, str | None], ApiFigures]) -> tuple[Any, ...]:
-    key, version, name = item[0]
-    return key is None, key or 0, version is None, version or 0, name or ""
+    *numbers, name = item[0]
+    return (*((number is None, number or 0) for number in numbers), name or "")
 
 
 def _with_iso_times(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -59,12 +59,18 @@ _PLAIN = {
 }
 
 
+_KAFKA = range(90)
+
+
 def table(name: str, rows: int, **given: Sequence[Any]) -> list[ColumnData]:
     """All columns of a table: those given, the others filled with something of their kind."""
     made = []
     for column_name, kind, _ in COLUMNS[name]:
         if column_name in given:
             values = given[column_name]
+        elif kind == "api_name" and "api_key" in given:
+            # Kafka's keys follow each other from 0 on: they are the places of the names, too.
+            values = [key if key in _KAFKA else None for key in given["api_key"]]
         elif kind.startswith("enum:"):
             values = [ENUMS[kind.removeprefix("enum:")][0]] * rows
         else:
