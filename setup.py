@@ -27,6 +27,7 @@ PACKAGES = [
     *find_packages(str(ROOT), include=["kwsniff", "kwsniff.*"]),
     "kwsniff.dissectors",  # package-dir says where these are
     "kwsniff.dissectors.kafka",
+    "kwsniff.dissectors.vendors",
     "pyspark_kafka_capture",
 ]
 SOURCES = [path.relative_to(ROOT) for path in sorted(ROOT.glob("kwsniff/core/**/*.pyx"))]

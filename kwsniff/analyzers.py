@@ -6,6 +6,7 @@ from typing import Final, TypedDict, Unpack
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.declared import INNER_COLUMNS, TABLES
 from kwsniff.layout.catalog import Catalog
+from kwsniff.layout.spoken import spoken
 
 CORE_OUTPUT: Final = (*TABLES, *INNER_COLUMNS)
 """Tables that the core makes, in its order: TABLES, then details."""
@@ -26,7 +27,12 @@ def start_analyzer(catalog: Catalog, tables: Container[str] = TABLES, **options:
     """An analyzer that makes the core's tables among `tables`. Raises UsageError for a wrong option."""
     layouts, made = _Layouts(catalog), core_tables(tables)
     return Analyzer(
-        layouts.program, catalog.spoken(), compile_early=layouts.alternate, tables=made, **options
+        layouts.program,
+        spoken(catalog),
+        compile_early=layouts.alternate,
+        recognise=layouts.recognise,
+        tables=made,
+        **options,
     )
 
 
@@ -35,7 +41,12 @@ def resume_analyzer(catalog: Catalog, state: bytes, tables: Container[str] = TAB
     another build or other layouts."""
     layouts, made = _Layouts(catalog), core_tables(tables)
     return Analyzer.resume(
-        layouts.program, catalog.spoken(), state, compile_early=layouts.alternate, tables=made
+        layouts.program,
+        spoken(catalog),
+        state,
+        compile_early=layouts.alternate,
+        recognise=layouts.recognise,
+        tables=made,
     )
 
 
@@ -49,12 +60,14 @@ class _Layouts:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
+        self.recognise = catalog.products.number if catalog.by_product else None
 
-    def program(self, api_key: int, version: int, direction: int) -> tuple[bytes, tuple[str, ...]] | None:
-        found = self._catalog.program(api_key, version, direction)
+    def program(self, api: int, version: int, direction: int) -> tuple[bytes, tuple[str, ...]] | None:
+        """`api`: its key, with the number of a product above its 16 bits."""
+        found = self._catalog.of_product(api >> 16).program(api & 0xFFFF, version, direction)
         return (found.code, found.paths) if found else None
 
-    def alternate(self, api_key: int, version: int, direction: int) -> tuple[bytes, tuple[str, ...]] | None:
+    def alternate(self, api: int, version: int, direction: int) -> tuple[bytes, tuple[str, ...]] | None:
         """The program of a version before its release, if it was different."""
-        found = self._catalog.alternates(api_key, version, direction)
+        found = self._catalog.of_product(api >> 16).alternates(api & 0xFFFF, version, direction)
         return (found[0].code, found[0].paths) if found else None

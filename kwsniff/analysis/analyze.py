@@ -34,7 +34,7 @@ from kwsniff.core.analyzer import Analyzer
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.filter.rows_of_calls import Chosen
 from kwsniff.findings.views import with_sources
-from kwsniff.layout.catalog import load_catalog
+from kwsniff.layout.catalog import Layouts, load_catalog
 from kwsniff.limits import Limits
 from kwsniff.memory import memory_left, release_memory
 from kwsniff.sources.file_objects import Given, as_paths
@@ -78,7 +78,7 @@ def analyze(
     progress: Progress | None = None,
     tls_keylog: KeyLog = None,
     run_id: str | None = None,
-    layouts: str | os.PathLike[str] | None = None,
+    layouts: Layouts | None = None,
     since: Time = None,
     until: Time = None,
     where: "str | Filter | None" = None,

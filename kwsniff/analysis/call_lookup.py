@@ -17,6 +17,7 @@ from kwsniff.findings.views import is_folder_of_tables
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import REQUEST, RESPONSE, Field
+from kwsniff.layout.spoken import catalogs
 from kwsniff.tables.arrays import Numbers, whole_numbers
 from kwsniff.tables.schema import TABLES
 from kwsniff.tables.stored_files import files_of_tables
@@ -258,12 +259,13 @@ def _naming(files: Mapping[str, Sequence[str]], topics: set[str]) -> Iterator[Sp
 
 def _telling(catalog: Catalog) -> Iterator[tuple[int, int]]:
     """APIs that tell the name of a topic beside its id, and from which version on."""
-    for key in catalog.apis:
-        for way in (REQUEST, RESPONSE):
-            message = catalog.message(key, way)
-            versions = [*_both(message.fields)] if message else []
-            if versions:
-                yield key, min(versions)
+    for each in catalogs(catalog).values():
+        for api in each.own_apis():
+            for way in (REQUEST, RESPONSE):
+                message = each.message(api.key, way)
+                versions = [*_both(message.fields)] if message else []
+                if versions:
+                    yield api.key, min(versions)
 
 
 def _both(fields: Sequence[Field]) -> Iterator[int]:

@@ -70,7 +70,8 @@ class Summary:
         """Connections that were counted before they were found to be twins."""
         self.ports = AskedPorts(ports)
         """Those that are Kafka's by the user's word."""
-        self.apis: dict[tuple[int | None, int | None], ApiFigures] = {}
+        self.apis: dict[tuple[int | None, int | None, str | None], ApiFigures] = {}
+        """By key, version and name: at servers of several products a key may be several APIs."""
         self.reasons: Tally = Counter()
         self.shares = Shares()
         self.ways = Ways()
@@ -158,7 +159,7 @@ class Summary:
         )
         reasons: Tally = Counter()
         for (key, version, name, status, reason), calls, errors, latencies in told:
-            figure = self.apis.setdefault((key, version), ApiFigures(name))
+            figure = self.apis.setdefault((key, version, name), ApiFigures(name))
             figure.calls += calls
             figure.errors += errors
             figure.statuses[status] += calls
@@ -194,7 +195,7 @@ class Summary:
         """Everything, for JSON: numbers, texts, nulls; nanoseconds where the name says so."""
         calls = [
             {"api_key": key, "api_version": version, **figures.as_dict()}
-            for (key, version), figures in sorted(self.apis.items(), key=_nulls_last)
+            for (key, version, _), figures in sorted(self.apis.items(), key=_nulls_last)
         ]
         return {
             "ports": list(self.ports.asked),
@@ -257,8 +258,9 @@ def _unanswered_hellos(connections: pa.RecordBatch) -> Bits:
     return hello & heard & whole & ~valid_rows(connections["tls_cipher"])
 
 
-def _nulls_last(item: tuple[tuple[int | None, ...], ApiFigures]) -> tuple[tuple[bool, int], ...]:
-    return tuple((number is None, number or 0) for number in item[0])
+def _nulls_last(item: tuple[tuple[int | None, int | None, str | None], ApiFigures]) -> tuple[Any, ...]:
+    *numbers, name = item[0]
+    return (*((number is None, number or 0) for number in numbers), name or "")
 
 
 def _with_iso_times(row: Mapping[str, Any]) -> dict[str, Any]:

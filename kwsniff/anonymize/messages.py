@@ -60,7 +60,8 @@ class Messages:
             yield packet, new
 
     def _decode(self, packet: Packet) -> Message:
-        data, catalog, limits = packet["data"], self.catalog, self.limits
+        data, limits = packet["data"], self.limits
+        catalog = self.catalog.of_product(packet["product"])
         if packet["kind"] == "request":
             return decode(data, catalog=catalog, limits=limits)
         key, version = (-1 if packet[name] is None else packet[name] for name in ("api_key", "api_version"))

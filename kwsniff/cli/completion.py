@@ -49,8 +49,9 @@ def _say_values(action: argparse.Action) -> None:
 
 def _apis() -> Iterable[str]:
     from kwsniff.layout.catalog import load_catalog
+    from kwsniff.layout.spoken import api_names
 
-    return [api.name for api in load_catalog().apis.values()]
+    return api_names(load_catalog())
 
 
 def _subjects() -> Iterable[str]:

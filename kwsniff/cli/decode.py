@@ -207,9 +207,10 @@ def _one_record_set(args: argparse.Namespace) -> int:
 
 def _one_message(args: argparse.Namespace) -> int:
     from kwsniff.layout.catalog import load_catalog
+    from kwsniff.layout.spoken import owner_of
     from kwsniff.view.decode import decode
 
-    catalog = load_catalog()
+    catalog = owner_of(load_catalog(), args.api or "")
     options: dict[str, Any] = {"catalog": catalog, "limits": _limits(args)}
     if args.response:
         api = catalog.api(args.api) if args.api is not None else None

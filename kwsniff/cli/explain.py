@@ -91,8 +91,11 @@ def _explain_two(catalog: "Catalog", subject: str, which: str) -> Answer:
     """A name of a kind, or a version of an API or a schema."""
     if subject in KINDS:
         return _of_kind(subject, which)
+    from kwsniff.layout.spoken import owner_of
+
     if subject in _KINDS:
-        return _KINDS[subject](catalog, which)
+        return _KINDS[subject](owner_of(catalog, which), which)
+    catalog = owner_of(catalog, subject)
     api = catalog.api(subject)
     if api is not None:
         return _layouts(catalog, api, _number(which))
@@ -121,6 +124,9 @@ def _all_of(found: "Sequence[Match]") -> Answer:
 
 def _protocol_matches(catalog: "Catalog", name: str) -> "Iterator[Match]":
     """What the layouts say of a name: an API, a schema, an error by name or code, a release."""
+    from kwsniff.layout.spoken import owner_of
+
+    catalog = owner_of(catalog, name)
     api = catalog.api(name)
     if api is not None:
         facts, lines = _versions(catalog, api)
@@ -189,7 +195,8 @@ def _error_lines(error: "ErrorCode", cause: "Cause | None") -> Iterator[str]:
     yield f"error {error.code} {error.name}"
     yield from paragraph(error.meaning)
     yield f"  {'retriable: a retry may succeed' if error.retriable else 'not retriable: a retry fails again'}"
-    yield f"  since Kafka {error.since}"
+    if error.since[:1].isdigit():
+        yield f"  since Kafka {error.since}"
     if cause is not None:
         yield from paragraph(cause.cause, "usual cause: ")
         for side, names in cause.settings.items():

@@ -48,6 +48,7 @@ class Analyzer:
         messages: bool = False,
         tables: Sequence[str] = ...,
         compile_early: Callable[[int, int, int], tuple[bytes, tuple[str, ...]] | None] | None = None,
+        recognise: Callable[[str, str], int] | None = None,
         bucket: tuple[int, int] | None = None,
         beside: bool = False,
         samples: int = 0,
@@ -147,6 +148,7 @@ class Analyzer:
         state: bytes,
         *,
         compile_early: Callable[[int, int, int], tuple[bytes, tuple[str, ...]] | None] | None = None,
+        recognise: Callable[[str, str], int] | None = None,
         tables: Sequence[str] = ...,
     ) -> Analyzer: ...
     def rows(self, table: str) -> int: ...

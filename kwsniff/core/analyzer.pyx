@@ -56,6 +56,7 @@ from hashlib import blake2b
 
 from kwsniff.core.capture.packets import LINK_TYPES
 from kwsniff.core.declared import COLUMNS, ENUMS, INNER_COLUMNS, TABLES
+from kwsniff.core.kafka.products import PROOFS
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.limits import Limits
 
@@ -110,6 +111,16 @@ cdef int may_choose(void* owner, KafkaConnection* kafka) noexcept nogil:
             return CONNECTION_WANTED
 
 
+cdef int recognise_word(void* owner, int kind, Span word) noexcept nogil:
+    with gil:
+        try:
+            text = (<const char*>word.at)[:word.num].decode("utf-8", "replace") if word.num else ""
+            return (<Analyzer>owner).recognise(PROOFS[kind], text)
+        except BaseException as error:      # feed() raises it
+            (<Analyzer>owner).failure = error
+            return 0
+
+
 cdef void forget_bytes(void* context, Connection* connection, int side, Arrival* arrival, Span data) noexcept nogil:
     pass
 
@@ -137,6 +148,7 @@ cdef class Analyzer:
     cdef object secrets
     cdef object compile_program
     cdef object compile_early
+    cdef object recognise       # the number of the product that a word of a response shows
     cdef object may_choose      # by what is known of a connection
     cdef object take_rows       # takes tables off this analyzer, in the middle of its work; or None
     cdef bint draining          # it is doing so
@@ -161,7 +173,7 @@ cdef class Analyzer:
         self.programs = []
 
     def __init__(self, compile_program, api_ranges, *, ports=(), limits=None, messages=False, tables=TABLES,
-                 compile_early=None, bucket=None, beside=False, samples=0):
+                 compile_early=None, recognise=None, bucket=None, beside=False, samples=0):
         cdef StreamSink sink
         if self.streams.buckets != NULL:
             raise UsageError("an analyzer is set up once")
@@ -170,7 +182,7 @@ cdef class Analyzer:
         self.compile_program = compile_program
         self.compile_early = compile_early
         self.set_limits(Limits.with_changes(dict(limits or {})).as_dict())
-        self.set_apis(api_ranges)
+        self.set_apis(api_ranges, recognise)
         for port in ports:
             if not 0 < port < 65536:
                 raise UsageError(f"port {port} is outside 1 to 65535")
@@ -248,8 +260,11 @@ cdef class Analyzer:
         self.context.facts.wants_partitions = "partitions" in tables or "api_calls" in tables
         self.context.facts.wants_batches = "record_batches" in tables
 
-    cdef set_apis(self, api_ranges):
+    cdef set_apis(self, api_ranges, recognise):
         fill_apis(&self.context.apis, api_ranges)
+        if recognise is not None:
+            self.recognise = recognise
+            self.context.recognise = recognise_word
         self.context.programs = <Program**>calloc(<size_t>(NUM_LAYOUTS * self.context.apis.num + 1), sizeof(Program*))
         if self.context.programs == NULL:
             raise MemoryError
@@ -656,11 +671,11 @@ cdef class Analyzer:
             release(&out)
 
     @classmethod
-    def resume(cls, compile_program, api_ranges, state, *, compile_early=None, tables=TABLES):
+    def resume(cls, compile_program, api_ranges, state, *, compile_early=None, recognise=None, tables=TABLES):
         """An Analyzer that continues where the saved one was: with its limits, ports and open capture. Raises
         UsageError for a state of another build or of other layouts, and for a damaged one. A state is trusted like the program itself: its
         check tells accidents, not forgeries."""
-        cdef Analyzer analyzer = cls(compile_program, api_ranges, compile_early=compile_early, tables=tables)
+        cdef Analyzer analyzer = cls(compile_program, api_ranges, compile_early=compile_early, recognise=recognise, tables=tables)
         cdef bytes data = bytes(state)[CHECK_BYTES:]
         start_reader(&analyzer.reader, pass_segment, &analyzer.streams, 0, 0, 0)
         analyzer.reader.icmp_sink = note_icmp_error

@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x425b76c6e7de8b3cull
+    #define KWSNIFF_SHAPES 0xffad2d59e3a219ddull
     """
     const unsigned long long KWSNIFF_SHAPES

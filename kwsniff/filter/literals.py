@@ -8,6 +8,7 @@ from typing import Final
 from kwsniff.errors import UsageError
 from kwsniff.filter.attributes import KINDS, Attribute
 from kwsniff.layout.catalog import load_catalog
+from kwsniff.layout.spoken import api_names, error_codes
 from kwsniff.sources.times import Moment, parse_moment
 from kwsniff.tables.enums import WORDS
 from kwsniff.texts import suggest
@@ -105,7 +106,7 @@ def _flag(text: str, attribute: Attribute) -> Fraction:
 def _error(text: str, _: Attribute) -> Fraction:
     if _NUMBER.fullmatch(text):
         return Fraction(text)
-    codes = {error.name: code for code, error in load_catalog().errors.items()}
+    codes = error_codes(load_catalog())
     name = text.upper().replace("-", "_")
     if name not in codes:
         raise ValueProblem(f"unknown error '{text}': {near_names(name, codes, 'errors')}")
@@ -114,11 +115,11 @@ def _error(text: str, _: Attribute) -> Fraction:
 
 def _text(text: str, attribute: Attribute) -> str:
     if attribute.words == "api_name":
-        names = [api.name for api in load_catalog().apis.values()]
+        names = api_names(load_catalog())
         if text not in names:
             raise ValueProblem(f"unknown API '{text}': {near_names(text, names, 'apis')}")
     elif attribute.words == "error_name":
-        errors = [error.name for error in load_catalog().errors.values()]
+        errors = [*error_codes(load_catalog())]
         if text not in errors:
             raise ValueProblem(f"unknown error '{text}': {near_names(text, errors, 'errors')}")
     elif attribute.words and text not in WORDS[attribute.words]:

@@ -7,7 +7,8 @@ from typing import Any, Final
 from kwsniff.filter.expression import Filter
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.meaning import Meaning
-from kwsniff.layout.model import REQUEST, RESPONSE
+from kwsniff.layout.model import REQUEST, RESPONSE, ApiRange
+from kwsniff.layout.spoken import catalogs, tells_product
 
 _LESSON_REQUEST: Final = 1
 _LESSON_RESPONSE: Final = 2
@@ -41,8 +42,11 @@ class PushedFilter:
 
     def __init__(self, filter_: Filter, catalog: Catalog) -> None:
         self._filter = filter_
-        self._catalog = catalog
-        self.apis: Mapping[int, tuple[int, bytes]] = {key: self._of_api(key) for key in catalog.apis}
+        self.apis: Mapping[int, tuple[int, bytes]] = {
+            number << 16 | api.key: self._of_api(each, api)
+            for number, each in catalogs(catalog).items()
+            for api in each.own_apis()
+        }
         since, until = filter_.span("request_time")  # microseconds, rounded down
         self.times: tuple[int, int] = (
             _EARLIEST if since is None else max(since * _MICROSECOND, _EARLIEST),
@@ -58,8 +62,8 @@ class PushedFilter:
         """Whether calls of a connection may be chosen, by its columns of api_calls."""
         return self._filter.may_choose(facts)
 
-    def _of_api(self, key: int) -> tuple[int, bytes]:
-        api = self._catalog.apis[key]
+    def _of_api(self, catalog: Catalog, api: ApiRange) -> tuple[int, bytes]:
+        key = api.key
         wanted = bytes([1]) * _MOST_VERSIONS
         if not self._filter.columns.isdisjoint(_OF_API):
             facts = {"api_key": key, "api_name": api.name}
@@ -68,10 +72,11 @@ class PushedFilter:
                 wanted = bytes(each) if "api_version" in self._filter.columns else wanted
             else:
                 wanted = bytes(_MOST_VERSIONS)
-        asked, answered = (self._catalog.meanings(key, way) for way in (REQUEST, RESPONSE))
-        names = self._catalog.names_topics(key)
+        asked, answered = (catalog.meanings(key, way) for way in (REQUEST, RESPONSE))
+        names = catalog.names_topics(key)
         lessons = _LESSON_REQUEST * (names or not asked.isdisjoint(_TAUGHT))
         lessons |= _LESSON_RESPONSE * (names or api.traits.tokens is not None)
+        lessons |= _LESSON_RESPONSE * tells_product(api)
         lessons |= _LESSON_SESSION * (Meaning.SESSION_ID in asked | answered)
         lessons |= _LESSON_WANTED * any(wanted)
         return lessons, wanted

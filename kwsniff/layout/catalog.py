@@ -1,41 +1,41 @@
-"""All layouts under dissectors/kafka, loaded on first use, and a vendor's layouts in addition.
+"""All layouts under dissectors/kafka, loaded on first use, and vendors' layouts in addition.
 
 ``apis`` reads the first line of each API's file; a file is parsed on first use of one of its messages; a
-program is compiled once per (api, version, direction). A vendor's folder is read and checked immediately.
+program is compiled once per (api, version, direction). A folder that the user names is read and checked
+immediately, and holds for every server. Those in dissectors/vendors hold for the servers of their product:
+each has a catalog of its own.
 """
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from kwsniff.errors import LayoutError
+from kwsniff.layout.api_files import add_api, plain_name, read_api_ranges
 from kwsniff.layout.causes import Cause, parse_causes
 from kwsniff.layout.check import check_layout, check_versions
 from kwsniff.layout.dissectors import dissectors_folder
-from kwsniff.layout.grammar import parse_api_line, parse_layout
+from kwsniff.layout.folders import ENVIRONMENT, VENDORS, Layouts, named_folders
+from kwsniff.layout.grammar import parse_layout
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import REQUEST, RESPONSE, ApiRange, Field, HeaderUse, LayoutFile, Message, Versions
 from kwsniff.layout.names import PublicNames, parse_names
+from kwsniff.layout.products import FILE, Products, parse_products
 from kwsniff.layout.program import Program, compile_message, compile_schema
 from kwsniff.layout.reference import ErrorCode, Releases, parse_enums, parse_errors, parse_releases
 from kwsniff.layout.settings import Settings
 from kwsniff.layout.tokens import fail
-from kwsniff.layout.traits import DETAILS
-from kwsniff.layout.vendor import Vendor
+from kwsniff.layout.vendor import Vendor, Vendors
 
-__all__ = ["ApiRange", "Catalog", "ErrorCode", "Program", "Releases", "SchemaRange", "load_catalog"]
-
-ENVIRONMENT: Final = "KWSNIFF_LAYOUTS"
-"""Environment variable with a vendor's folder, used without another setting."""
+__all__ = [
+    "ENVIRONMENT", "ApiRange", "Catalog", "ErrorCode", "Layouts", "Program", "Releases", "SchemaRange",
+    "load_catalog",
+]  # fmt: skip
 
 _HEADERS: Final = "headers.layout"
-_FIRST_BYTES: Final = 512
-"""Of a file, which have its first line."""
 _SECTIONS: Final = ("request", "response")
-_Value = TypeVar("_Value")
-_Key = TypeVar("_Key", int, str)
 
 
 class SchemaRange(NamedTuple):
@@ -49,41 +49,88 @@ class SchemaRange(NamedTuple):
 
 
 class Catalog:
-    """The layouts of one folder, and those of a vendor's folder, which must not redefine them."""
+    """The layouts of one folder, and those of vendors' folders, which must not redefine them.
 
-    def __init__(self, folder: Path, layouts: Path | None = None) -> None:
+    `base`, `product`: the same for the servers of one product, and the folder with what they have beside it.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        layouts: Sequence[Path] = (),
+        *,
+        base: "Catalog | None" = None,
+        product: Path | None = None,
+    ) -> None:
         self.folder = folder
-        self.layouts = layouts
-        """The vendor's folder."""
-        self._vendor = Vendor(layouts) if layouts else Vendor()
-        self._layouts: dict[str, LayoutFile] = {}
+        self.layouts = tuple(layouts)
+        """Folders that hold for every server."""
+        self._base = base
+        self._vendors = Vendors(self.layouts)
+        self._product = Vendor(product)
+        self._texts = {**self._vendors.texts, **self._product.texts}
+        self._layouts: dict[str, LayoutFile] = base._layouts if base else {}
         self._programs: dict[tuple[int, int, int], Program | None] = {}
         self._schema_programs: dict[tuple[str, int], Program | None] = {}
 
     @cached_property
     def apis(self) -> Mapping[int, ApiRange]:
         """API key -> name and versions, ascending."""
-        ranges: dict[int, ApiRange] = {}
-        there = os.listdir(self.folder) if self.folder.is_dir() else ()  # noqa: PTH208 - paths cost more
-        for name in there:
-            if name[0].isdigit() and "_" in name and name.endswith(".layout"):
-                _add(ranges, parse_api_line(_first_line(f"{self.folder}/{name}"), name))
-        if not ranges:
-            raise LayoutError(f"{self.folder}: no layouts (files like 01_fetch.layout) in this folder")
-        names = {_plain(api.name): api for api in ranges.values()}
-        for api in self._vendor.apis:
-            if _plain(api.name) in names:
-                fail(api.file, 1, f"'{api.name}' is already the name of api {names[_plain(api.name)].key}")
-            names[_plain(api.name)] = api
-            _add(ranges, api)
+        ranges = dict(self._base.apis) if self._base else read_api_ranges(self.folder)
+        names = {plain_name(api.name): api for api in ranges.values()}
+        for api in self._vendors.apis:
+            if other := names.get(plain_name(api.name)):
+                fail(api.file, 1, f"'{api.name}' is already the name of api {other.key}")
+            names[plain_name(api.name)] = api
+            add_api(ranges, api)
+        for api in self._product.apis:
+            taken = ranges.get(api.key)
+            if plain_name(api.name) not in names and (taken is None or self._is_ours(taken)):
+                ranges[api.key] = api
         return dict(sorted(ranges.items()))
+
+    def _is_ours(self, api: ApiRange) -> bool:
+        """Whether it is in a folder of kwsniff's own that was named for every server."""
+        return Path(api.file).parent.parent == self.folder.parent / VENDORS
+
+    @property
+    def added(self) -> list[ApiRange]:
+        """The APIs that only the servers of this catalog's product have."""
+        return [api for api in self.apis.values() if api.file in self._product.texts]
+
+    @cached_property
+    def products(self) -> Products:
+        """What shows that a server is a certain product."""
+        return parse_products((self.folder / FILE).read_text("utf-8"), FILE)
+
+    @cached_property
+    def by_product(self) -> Mapping[int, "Catalog"]:
+        """Number of a product in `products`, from 1 -> the catalog for its servers.
+
+        Only of products with layouts of their own, which do not hold for every server already.
+        """
+        place = self.folder.parent / VENDORS
+        there = set(os.listdir(place)) if place.is_dir() else set()  # noqa: PTH208
+        return {
+            number: Catalog(self.folder, base=self, product=place / name)
+            for number, name in enumerate(self.products.names if there else (), 1)
+            if name in there and place / name not in self.layouts
+        }
+
+    def of_product(self, number: int) -> "Catalog":
+        """The catalog for the servers of a product; this one for 0, and without layouts of its own."""
+        return self.by_product.get(number, self)
+
+    def own_apis(self) -> list[ApiRange]:
+        """Those of every server; in the catalog of a product, those that it adds."""
+        return self.added if self._product.texts else [*self.apis.values()]
 
     def api(self, name: str | int) -> ApiRange | None:
         """The API of that key or name, in any spelling (1, Fetch, fetch, list_offsets, ListOffsets)."""
-        text = _plain(str(name).strip())
+        text = plain_name(str(name).strip())
         if text.isdigit():
             return self.apis.get(int(text))
-        return next((api for api in self.apis.values() if _plain(api.name) == text), None)
+        return next((api for api in self.apis.values() if plain_name(api.name) == text), None)
 
     def layout(self, api_key: int) -> LayoutFile | None:
         """The parsed and checked file of an API."""
@@ -135,7 +182,7 @@ class Catalog:
     def _schemas(self) -> Mapping[str, Message]:
         schemas: dict[str, Message] = {}
         ours = [path.name for path in sorted(self.folder.glob("[a-z]*.layout"))]
-        for file in (*ours, *self._vendor.schemas):
+        for file in (*ours, *self._vendors.schemas, *self._product.schemas):
             for message in self._read(file).messages:
                 if message.section == "schema" and not message.releases:
                     if message.name in schemas:
@@ -180,8 +227,10 @@ class Catalog:
     @cached_property
     def errors(self) -> Mapping[int, ErrorCode]:
         """Every error code, ascending."""
+        if self._base:
+            return {**self._product.errors, **self._base.errors}
         ours = parse_errors((self.folder / "errors.txt").read_text("utf-8"), "errors.txt")
-        return self._beside("errors.txt", ours, self._vendor.errors)
+        return self._vendors.errors_beside(ours)
 
     @cached_property
     def causes(self) -> Mapping[int, Cause]:
@@ -207,16 +256,10 @@ class Catalog:
     @cached_property
     def enums(self) -> Mapping[str, Mapping[int, str]]:
         """Names of coded values: enum name -> code -> name."""
+        if self._base:
+            return {**self._product.enums, **self._base.enums}
         ours = parse_enums((self.folder / "enums.txt").read_text("utf-8"), "enums.txt")
-        return self._beside("enums.txt", ours, self._vendor.enums)
-
-    def _beside(
-        self, table: str, ours: Mapping[_Key, _Value], theirs: Mapping[_Key, _Value]
-    ) -> Mapping[_Key, _Value]:
-        for key in theirs:
-            if key in ours:
-                self._vendor.refuse(table, str(key))
-        return {**ours, **theirs}
+        return self._vendors.enums_beside(ours)
 
     def check(self) -> int:
         """Parse, check and compile everything; returns the number of programs. Raises LayoutError."""
@@ -224,14 +267,14 @@ class Catalog:
         return count + sum(map(self._check_schema, self._schemas.values()))
 
     def check_vendor(self) -> None:
-        """The same for the vendor's folder. Raises LayoutError."""
-        if self.layouts is None:
+        """The same for the vendors' folders. Raises LayoutError."""
+        if not self._texts:
             return
         _ = self.apis, self.errors, self.enums
-        for api in self._vendor.apis:
+        for api in (*self._vendors.apis, *self._product.apis):
             self._check_api(api)
-        for schema in self._schemas.values() if self._vendor.schemas else ():
-            if schema.file in self._vendor.texts:
+        for schema in self._schemas.values() if self._vendors.schemas or self._product.schemas else ():
+            if schema.file in self._texts:
                 self._check_schema(schema)
 
     def _check_api(self, api: ApiRange) -> int:
@@ -249,29 +292,9 @@ class Catalog:
         self._check_enums(schema, schema.fields)
         return sum(self.schema(schema.name, version) is not None for version in schema.versions)
 
-    def spoken(self) -> list[tuple[int, ...]]:
-        """Facts on each API for the core, ascending by key: key, first, last and first flexible version;
-        internal, rendezvous, fallback (0 or 1); first and last version (1, 0: none) in which it is shared, in
-        which tokens follow, in which the request has no client id, in which responses may have correlation
-        id 0; whether the bytes of requests (1), of responses (2) or of both (3) are kept; the file's
-        checksum."""
-        anonymous = self._anonymous()
-        return [
-            (
-                *(api.key, api.min_version, api.max_version, api.flexible_from),
-                *(int(api.traits.internal), int(api.traits.rendezvous), int(api.traits.fallback)),
-                *_ends(api.traits.shared),
-                *_ends(api.traits.tokens),
-                *_ends(anonymous.get(api.key)),
-                *_ends(api.traits.unnumbered),
-                ("", *DETAILS).index(api.traits.detail),
-                api.checksum,
-            )
-            for api in self.apis.values()
-        ]
-
-    def _anonymous(self) -> dict[int, Versions]:
-        """Requests whose header has no client id."""
+    @cached_property
+    def unnamed_requests(self) -> dict[int, Versions]:
+        """API key -> versions of its requests whose header has no client id."""
         header = self.headers[REQUEST]
         named = [field.versions for field in header.fields if field.meaning is Meaning.CLIENT_ID]
         return {
@@ -303,7 +326,7 @@ class Catalog:
         if file not in self._layouts:
             path = self.folder / file
             try:
-                text = self._vendor.texts.get(file)
+                text = self._texts.get(file)
                 layout = parse_layout(path.read_text("utf-8") if text is None else text, file)
             except (OSError, UnicodeDecodeError) as error:
                 raise LayoutError(f"{path}: cannot read ({error})") from error
@@ -333,29 +356,6 @@ class Catalog:
         return general.header_version
 
 
-def _plain(name: str) -> str:
-    return name.lower().replace("_", "").replace("-", "")
-
-
-def _first_line(path: str) -> str:
-    # Without the layers of a file object: there are many files, and every analysis reads them.
-    file = os.open(path, os.O_RDONLY)
-    try:
-        return os.read(file, _FIRST_BYTES).partition(b"\n")[0].decode()
-    finally:
-        os.close(file)
-
-
-def _add(ranges: dict[int, ApiRange], api: ApiRange) -> None:
-    if api.key in ranges:
-        fail(api.file, 1, f"api key {api.key} is already in {ranges[api.key].file}")
-    ranges[api.key] = api
-
-
-def _ends(versions: Versions | None) -> tuple[int, int]:
-    return (versions.first, versions.last) if versions else (1, 0)
-
-
 def _all_fields(fields: Sequence[Field]) -> Iterator[Field]:
     for field in fields:
         yield field
@@ -369,27 +369,21 @@ def _names_topics(fields: Sequence[Field]) -> bool:
     return beside or any(_names_topics(field.children) for field in fields)
 
 
-def load_catalog(layouts: str | os.PathLike[str] | None = None) -> Catalog:
-    """kwsniff's own layouts, and those of a vendor's folder: `layouts`, or the environment variable
+def load_catalog(layouts: Layouts | None = None) -> Catalog:
+    """kwsniff's own layouts, and those of vendors' folders: `layouts`, or the environment variable
     KWSNIFF_LAYOUTS ("": none). Raises LayoutError."""
-    return _load(_place(layouts))
+    return _load(named_folders(layouts))
 
 
-def named_layouts(layouts: str | os.PathLike[str] | None = None) -> str | None:
-    """The same folder's absolute path, checked, for processes with another environment; None without a
-    folder.
-    Raises LayoutError."""
+def named_layouts(layouts: Layouts | None = None) -> str | None:
+    """The same folders' absolute paths, checked, for processes with another environment; None without a
+    folder. Raises LayoutError."""
     load_catalog(layouts)
-    return _place(layouts)
-
-
-def _place(layouts: str | os.PathLike[str] | None) -> str | None:
-    chosen = os.environ.get(ENVIRONMENT) if layouts is None else os.fspath(layouts)
-    return str(Path(chosen).absolute()) if chosen else None
+    return os.pathsep.join(named_folders(layouts)) or None
 
 
 @cache
-def _load(layouts: str | None) -> Catalog:
-    catalog = Catalog(dissectors_folder() / "kafka", Path(layouts) if layouts else None)
+def _load(layouts: tuple[str, ...]) -> Catalog:
+    catalog = Catalog((dissectors_folder() / "kafka").absolute(), [Path(each) for each in layouts])
     catalog.check_vendor()
     return catalog

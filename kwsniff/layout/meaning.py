@@ -70,6 +70,7 @@ class Meaning(IntEnum):
     CONFIG_VALUE = 57
     HELD_BACK = 58  # a throttle before KIP-219: the broker responds after it, not before
     READ_REPLICA = 59  # the broker from which the client should read a partition (KIP-392)
+    FEATURE = 60  # the name of a feature that the server supports (KIP-584)
 
 
 WORDS: Final = {meaning.name.lower(): meaning for meaning in Meaning if meaning is not Meaning.NONE}
@@ -138,4 +139,5 @@ TYPES: Final[dict[Meaning, frozenset[str]]] = {
     Meaning.CONFIG_VALUE: _TEXT,
     Meaning.HELD_BACK: frozenset({"int32"}),
     Meaning.READ_REPLICA: frozenset({"int32"}),
+    Meaning.FEATURE: _TEXT,
 }

@@ -7,16 +7,19 @@
 A file that cannot be used is an error, so that it does not silently have no effect.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from kwsniff.errors import LayoutError
 from kwsniff.layout.grammar import parse_api_line, parse_layout
 from kwsniff.layout.model import ApiRange
 from kwsniff.layout.reference import ErrorCode, parse_enums, parse_errors
 from kwsniff.layout.tokens import fail
+
+_Value = TypeVar("_Value")
+_Key = TypeVar("_Key", int, str)
 
 
 class Vendor:
@@ -39,7 +42,7 @@ class Vendor:
         file = next(file for file in self.texts if Path(file).name == table)
         lines = enumerate(self.texts[file].splitlines(), 1)
         number = next(number for number, line in lines if line.split()[:1] == [word])
-        fail(file, number, f"Kafka already has '{word}'")
+        fail(file, number, f"'{word}' is already defined")
 
     def _read(self, folder: Path) -> None:
         if not folder.is_dir():
@@ -81,3 +84,34 @@ class Vendor:
         if layout.header_uses or any(message.section == "header" for message in layout.messages):
             fail(file, 1, "only Kafka's layouts define headers and their use")
         self.schemas.append(file)
+
+
+class Vendors:
+    """The content of several folders. Raises LayoutError."""
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self._all = [Vendor(folder) for folder in folders]
+        self.texts = {path: text for each in self._all for path, text in each.texts.items()}
+        self.apis = [api for each in self._all for api in each.apis]
+        self.schemas = [path for each in self._all for path in each.schemas]
+
+    def errors_beside(self, ours: Mapping[int, ErrorCode]) -> Mapping[int, ErrorCode]:
+        """Kafka's error codes and theirs; none may be there twice."""
+        for each in self._all:
+            ours = _beside(each, "errors.txt", ours, each.errors)
+        return ours
+
+    def enums_beside(self, ours: Mapping[str, Mapping[int, str]]) -> Mapping[str, Mapping[int, str]]:
+        """The same of enums."""
+        for each in self._all:
+            ours = _beside(each, "enums.txt", ours, each.enums)
+        return ours
+
+
+def _beside(
+    vendor: Vendor, table: str, ours: Mapping[_Key, _Value], theirs: Mapping[_Key, _Value]
+) -> Mapping[_Key, _Value]:
+    for key in theirs:
+        if key in ours:
+            vendor.refuse(table, str(key))
+    return {**ours, **theirs}

@@ -20,7 +20,7 @@ import pyarrow as pa
 from kwsniff.analysis.summary import Summary
 from kwsniff.analyzers import core_tables, start_analyzer
 from kwsniff.errors import CaptureError, OutputError
-from kwsniff.layout.catalog import load_catalog
+from kwsniff.layout.catalog import Layouts, load_catalog
 from kwsniff.live.batches import Batches, append_batches, concat_batches, one_batch
 from kwsniff.live.late_secrets import LateSecrets, has_bytes
 from kwsniff.live.overdue_responses import (
@@ -85,7 +85,7 @@ class Session:
         limits: Mapping[str, int] | None = None,
         tables: Sequence[str] = _EVERYTHING,
         ring: PacketRing | None = None,
-        layouts: str | os.PathLike[str] | None = None,
+        layouts: Layouts | None = None,
         tls_keylog: KeyLog = None,
     ) -> None:
         self._catalog = catalog = load_catalog(layouts)

@@ -1,6 +1,5 @@
 """`kwsniff.sniff`: a live interface as a stream of Arrow tables."""
 
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
@@ -12,6 +11,7 @@ from kwsniff.analysis.table_selection import chosen_tables
 from kwsniff.errors import UsageError
 from kwsniff.filter.expression import Filter
 from kwsniff.filter.parser import parse_filter
+from kwsniff.layout.catalog import Layouts
 from kwsniff.live.batches import Batches
 from kwsniff.live.filtered_rows import FilteredRows, check_filter, with_needed
 from kwsniff.live.session import Progress, Session
@@ -133,7 +133,7 @@ def sniff(
     tool: str | None = None,
     snaplen: int = SNAPLEN,
     buffer_mb: int = BUFFER_MB,
-    layouts: str | os.PathLike[str] | None = None,
+    layouts: Layouts | None = None,
     tls_keylog: KeyLog = None,
     where: str | None = None,
 ) -> Sniffer:

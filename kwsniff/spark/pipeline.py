@@ -21,7 +21,7 @@ from kwsniff.analysis.measured_hops import READ as READ_BY_HOPS
 from kwsniff.analysis.measured_networks import READ as READ_BY_NETWORKS
 from kwsniff.errors import UsageError
 from kwsniff.findings.views import with_sources
-from kwsniff.layout.catalog import named_layouts
+from kwsniff.layout.catalog import Layouts, named_layouts
 from kwsniff.limits import Limits
 from kwsniff.sources.files import BUFFER_BYTES, Unread, opened_capture
 from kwsniff.sources.paths import local_path
@@ -102,7 +102,7 @@ def run_pipeline(
     form: str = "parquet",
     mode: str = "overwrite",
     again: bool = False,
-    layouts: str | os.PathLike[str] | None = None,
+    layouts: Layouts | None = None,
     tls_keylog: KeyLog = None,
     since: Given = None,
     until: Given = None,

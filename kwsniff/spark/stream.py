@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from kwsniff.errors import OutputError, UsageError
-from kwsniff.layout.catalog import load_catalog, named_layouts
+from kwsniff.layout.catalog import Layouts, load_catalog, named_layouts
 from kwsniff.limits import Limits
 from kwsniff.sources.files import Unread
 from kwsniff.sources.paths import local_path
@@ -67,7 +67,7 @@ class Stream:
         ports: Sequence[int] = (),
         limits: Mapping[str, int] | None = None,
         num_buckets: int = 1,
-        layouts: str | os.PathLike[str] | None = None,
+        layouts: Layouts | None = None,
         tls_keylog: KeyLog = None,
         rules: Rules = NO_RULES,
     ) -> None:

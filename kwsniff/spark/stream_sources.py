@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kwsniff.errors import CaptureError, UsageError
+from kwsniff.layout.catalog import Layouts
 from kwsniff.sources.files import find_captures
 from kwsniff.spark.compaction import NO_RULES, Rules
 from kwsniff.spark.stream import BATCH_BYTES, STATE, Stream
@@ -42,7 +43,7 @@ class Streams:
         ports: Sequence[int] = (),
         limits: Mapping[str, int] | None = None,
         num_buckets: int = 1,
-        layouts: str | os.PathLike[str] | None = None,
+        layouts: Layouts | None = None,
         tls_keylog: "KeyLog" = None,
         rules: Rules = NO_RULES,
     ) -> None:

@@ -46,7 +46,7 @@ def _quantile(percent: int) -> Column:
 
 
 _API = (replace(API_KEY, null="unknown without the request, which was not captured"),)
-_API_NAME = replace(API_NAME, derived_from=None, null="no API key, or one unknown to all Kafka releases")
+_API_NAME = replace(API_NAME, from_layouts=False, null="no API key, or one unknown to all Kafka releases")
 _TOPIC = Column(
     name="topic",
     type="string",

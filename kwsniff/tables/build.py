@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.layout.spoken import api_names
 from kwsniff.tables.arrays import bits, texts
 from kwsniff.tables.column import Column
 from kwsniff.tables.enums import DERIVED_ENUMS
@@ -35,9 +36,8 @@ class Builder:
     def __init__(self, catalog: "Catalog", enums: Mapping[str, Sequence[str]]) -> None:
         self._catalog = catalog
         self._enums = {name: texts(names) for name, names in enums.items()}
-        api_names = {key: api.name for key, api in catalog.apis.items()}
-        error_names = {code: error.name for code, error in catalog.errors.items()}
-        self._names = {"api_name": _Names(api_names), "error_name": _Names(error_names)}
+        self._api_names = texts(api_names(catalog))
+        self._errors = _ErrorNames(catalog)
         self._retriable = _Flags({code: error.retriable for code, error in catalog.errors.items()})
         self._schemas = _coded_schemas()
 
@@ -47,7 +47,9 @@ class Builder:
         arrays: dict[str, pa.Array] = {}
         for column in (TABLES | INNER)[table].own:
             if column.derived_from:
-                arrays[column.name] = self._derive(column, arrays[column.derived_from])
+                arrays[column.name] = self._derive(
+                    column, arrays[column.derived_from], arrays.get("api_name")
+                )
             elif column.delivered:
                 arrays[column.name] = self._array(next(given))
             else:
@@ -73,8 +75,11 @@ class Builder:
             words = _strings(int(np.frombuffer(ends, np.int32, rows + 1)[-1]), 0, None, inner)
             type_ = pa.list_(pa.field("element", words.type))
             return pa.Array.from_buffers(type_, rows, [mask, pa.py_buffer(ends)], nulls, children=[words])
-        codes = pa.Array.from_buffers(pa.int8(), rows, [mask, pa.py_buffer(buffers[0])], nulls)
-        return pa.DictionaryArray.from_arrays(codes, self._enums[kind.removeprefix("enum:")], safe=False)
+        is_api = kind == "api_name"
+        width = pa.int16() if is_api else pa.int8()
+        codes = pa.Array.from_buffers(width, rows, [mask, pa.py_buffer(buffers[0])], nulls)
+        words = self._api_names if is_api else self._enums[kind.removeprefix("enum:")]
+        return pa.DictionaryArray.from_arrays(codes, words, safe=False)
 
     def _without_values(self, messages: pa.DictionaryArray) -> pa.DictionaryArray:
         told = messages.dictionary.to_pylist()
@@ -85,9 +90,10 @@ class Builder:
         codes = distinct.indices.take(messages.indices)
         return pa.DictionaryArray.from_arrays(codes, distinct.dictionary)
 
-    def _derive(self, column: Column, numbers: pa.Array) -> pa.Array:
-        lookup = self._retriable if column.type == "bool" else self._names[column.name]
-        return lookup.look_up(numbers)
+    def _derive(self, column: Column, numbers: pa.Array, apis: pa.Array | None) -> pa.Array:
+        if column.type == "bool":
+            return self._retriable.look_up(numbers)
+        return self._errors.look_up(numbers, apis)
 
 
 class PartBuilder(Builder):
@@ -99,10 +105,14 @@ class PartBuilder(Builder):
         arrays: dict[str, pa.Array] = {}
         declared = TABLES[table].own
         sources = {each.derived_from for each in declared if each.name in names}
+        if "error_code" in sources:
+            sources.add("api_name")
         for column in declared:
             if column.derived_from:
                 if column.name in names:
-                    arrays[column.name] = self._derive(column, arrays[column.derived_from])
+                    arrays[column.name] = self._derive(
+                        column, arrays[column.derived_from], arrays.get("api_name")
+                    )
                 continue
             if not column.delivered:
                 if column.name in names:
@@ -166,6 +176,44 @@ class _Names:
         mask, nulls = _without_unknown(numbers, codes)
         indices = pa.Array.from_buffers(pa.int16(), len(codes), [mask, pa.py_buffer(codes)], nulls)
         return pa.DictionaryArray.from_arrays(indices, self._words, safe=False)
+
+
+class _ErrorNames:
+    """Error code -> name. Codes that only a product's servers have are named in responses of its own APIs."""
+
+    def __init__(self, catalog: "Catalog") -> None:
+        self._catalog = catalog
+        self._own = _names_of_errors(catalog)
+        self._first = len(catalog.apis)
+        """Slot of the first API of a product."""
+
+    def look_up(self, numbers: pa.Array, apis: pa.Array | None) -> pa.DictionaryArray:
+        ours = self._own.look_up(numbers)
+        if apis is None:
+            return ours
+        slots = np.frombuffer(apis.indices.buffers()[1], np.int16, len(apis))
+        if not len(slots) or slots.max() < self._first:
+            return ours
+        return self._of_products(numbers, slots, ours)
+
+    def _of_products(
+        self, numbers: pa.Array, slots: "np.ndarray[Any, Any]", ours: pa.DictionaryArray
+    ) -> pa.DictionaryArray:
+        import pyarrow.compute as pc
+
+        named, start = ours.cast(pa.string()), self._first
+        for each in self._catalog.by_product.values():
+            end = start + len(each.added)
+            theirs = pa.array((slots >= start) & (slots < end))
+            names = _names_of_errors(each).look_up(numbers)
+            named, start = pc.if_else(theirs, names.cast(pa.string()), named), end
+        distinct = named.dictionary_encode()
+        return pa.DictionaryArray.from_arrays(distinct.indices.cast(pa.int16()), distinct.dictionary)
+
+
+@cache
+def _names_of_errors(catalog: "Catalog") -> _Names:
+    return _Names({code: error.name for code, error in catalog.errors.items()})
 
 
 class _Flags:

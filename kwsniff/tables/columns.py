@@ -65,7 +65,7 @@ API_NAME = Column(
     doc="Kafka's name for the API, for example Fetch.",
     source="the layouts",
     null="an API key unknown to all Kafka releases",
-    derived_from="api_key",
+    from_layouts=True,
     statistics=True,
 )
 # For tables with a row or more per call: api_key has the statistics there, and call_id leads to the rest.

@@ -35,7 +35,7 @@ COMMITS = TableSchema(
             doc="OffsetCommit or TxnOffsetCommit.",
             source="api_calls",
             null=None,
-            derived_from=None,
+            from_layouts=False,
         ),
         CLIENT_ID,
         replace(GROUP_ID, null=None),

@@ -241,4 +241,4 @@ def _index_type(column: Column) -> "pa.DataType":
 
     if column.enum or column.name == RUN:
         return pa.int8()
-    return pa.int16() if column.derived_from else pa.int32()
+    return pa.int16() if column.derived_from or column.from_layouts else pa.int32()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from kwsniff.layout.catalog import load_catalog
+from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.limits import Limits
 from kwsniff.texts import display_filter, in_time
@@ -177,10 +177,22 @@ def _decode(packet: Packet, limits: Limits) -> Message | None:
     if packet["kind"] == "sasl_token":
         return None
     if packet["kind"] == "request":
-        return decode(packet["data"], limits=limits)
+        return decode(packet["data"], limits=limits, catalog=catalog_of(packet))
     # Without the request, only the correlation id of a response can be read.
     key, version = (-1 if packet[name] is None else packet[name] for name in ("api_key", "api_version"))
-    return decode(packet["data"], direction="response", api_key=key, api_version=version, limits=limits)
+    return decode(
+        packet["data"],
+        direction="response",
+        api_key=key,
+        api_version=version,
+        limits=limits,
+        catalog=catalog_of(packet),
+    )
+
+
+def catalog_of(packet: Packet) -> Catalog:
+    """The layouts that a packet's call was read with."""
+    return load_catalog().of_product(packet["product"])
 
 
 def _heading(call: Call) -> str:
@@ -211,7 +223,7 @@ def _api(packet: Packet) -> str:
             if packet["correlation_id"] is not None
             else "no layout"
         )
-    api = load_catalog().apis.get(packet["api_key"])
+    api = catalog_of(packet).apis.get(packet["api_key"])
     return f"{api.name if api else 'unknown api'} v{packet['api_version']} (key {packet['api_key']})"
 
 
@@ -232,7 +244,7 @@ def _title(part: Part, drawing: Drawing) -> str:
 
 def _facts(call: Call, part: Part, drawing: Drawing) -> dict[str, Any]:
     packet = part.packet
-    api = load_catalog().apis.get(packet["api_key"]) if packet["api_key"] is not None else None
+    api = catalog_of(packet).apis.get(packet["api_key"]) if packet["api_key"] is not None else None
     times = {name: packet[name] for name in ("first_time", "last_time")}
     return {
         "call_id": call.id,

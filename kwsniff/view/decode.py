@@ -3,12 +3,11 @@
 No bytes raise an exception (reading.py).
 """
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kwsniff.layout.catalog import Catalog, load_catalog
+from kwsniff.layout.catalog import Catalog, Layouts, load_catalog
 from kwsniff.limits import Limits
 from kwsniff.view import model
 from kwsniff.view.embedded import found_inside
@@ -54,7 +53,7 @@ def decode(
     api_version: int | None = None,
     catalog: Catalog | None = None,
     limits: Limits = LIMITS,
-    layouts: str | os.PathLike[str] | None = None,
+    layouts: Layouts | None = None,
 ) -> Message:
     """Decode one message: header and body, without the 4-byte size before it on the wire.
 

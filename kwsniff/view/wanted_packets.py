@@ -6,9 +6,9 @@ from ipaddress import IPv4Address, ip_address
 from typing import Final
 
 from kwsniff.core.capture.packet_offsets import connection_number, endpoint_number
-from kwsniff.layout.catalog import load_catalog
 from kwsniff.sources.slices import Wanted
 from kwsniff.texts import in_time
+from kwsniff.view.call import catalog_of
 from kwsniff.view.selection import Call, Packet
 
 _ALL: Final = (1 << 63) - 1
@@ -84,7 +84,7 @@ def end_number(address: str, port: int) -> int:
 
 def _comment(call: Call, packet: Packet) -> str:
     key, version = packet["api_key"], packet["api_version"]
-    api = None if key is None else load_catalog().apis.get(key)
+    api = None if key is None else catalog_of(packet).apis.get(key)
     name = "Kafka" if key is None else f"{api.name if api else f'API {key}'} v{version}"
     told = [f"{name} {'response' if packet['direction'] else 'request'}"]
     if packet["correlation_id"] is not None:

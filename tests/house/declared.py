@@ -200,6 +200,8 @@ def files() -> dict[Path, str]:
 
 
 def _kind(column: Column) -> str:
+    if column.from_layouts:
+        return column.name
     return f"enum:{column.enum}" if column.enum else column.type
 
 

@@ -130,7 +130,12 @@ def test_every_package_is_shipped() -> None:
         for path in (ROOT / "kwsniff").rglob("*.p[yx]*")
         if path.suffix in (".py", ".pyx", ".pxd")
     }
-    elsewhere = {"kwsniff.dissectors", "kwsniff.dissectors.kafka", "pyspark_kafka_capture"}
+    elsewhere = {
+        "kwsniff.dissectors",
+        "kwsniff.dissectors.kafka",
+        "kwsniff.dissectors.vendors",
+        "pyspark_kafka_capture",
+    }
     assert set(_setup()["PACKAGES"]) == rooms | elsewhere
 
 

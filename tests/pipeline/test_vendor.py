@@ -222,9 +222,9 @@ def test_a_state_is_refused_when_a_vendors_fields_have_changed(folder: str, tmp_
         ("extra.layout", "api 900 X 0" + BODY, r":1: an API must be in"),
         ("extra.layout", "schema OffsetCommitValue 0\n    a int8\n", r":1: schema 'OffsetCommitValue'"),
         ("headers.layout", "use request 0 api 9999 0\n", r":1: only Kafka's layouts define headers"),
-        ("errors.txt", "# ours\n6 LOUD final 1.0\n", r"errors\.txt:2: Kafka already has '6'"),
+        ("errors.txt", "# ours\n6 LOUD final 1.0\n", r"errors\.txt:2: '6' is already defined"),
         ("errors.txt", "40000 LOUD final 1.0\n", r"errors\.txt:1: '40000'"),
-        ("enums.txt", "mood\n    0 calm\nisolation_level\n    0 x\n", r"enums\.txt:3: Kafka already has "),
+        ("enums.txt", "mood\n    0 calm\nisolation_level\n    0 x\n", r"enums\.txt:3: 'isolation_level'"),
     ],
 )  # fmt: skip
 def test_a_vendors_text_is_checked_and_may_not_shadow(

@@ -7,7 +7,7 @@ from typing import Any
 from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.tables.build import ColumnData
 
-_CODES = {"int64": "q", "time": "q", "int32": "i", "int16": "h"}
+_CODES = {"int64": "q", "time": "q", "int32": "i", "int16": "h", "api_name": "h"}
 
 
 def bitmap(bits: Sequence[bool]) -> bytes:
@@ -48,7 +48,18 @@ def _coded(texts: Sequence[bytes]) -> tuple[Any, ...]:
     return (indices, struct.pack(f"={len(ends)}i", *ends), b"".join(entries), len(entries))
 
 
-_PLAIN = {"int64": 1, "int32": 2, "int16": 3, "time": 1_700_000_000_123_456_789, "bool": True, "string": b"x"}
+_PLAIN = {
+    "int64": 1,
+    "int32": 2,
+    "int16": 3,
+    "time": 1_700_000_000_123_456_789,
+    "bool": True,
+    "string": b"x",
+    "api_name": 0,
+}
+
+
+_KAFKA = range(90)
 
 
 def table(name: str, rows: int, **given: Sequence[Any]) -> list[ColumnData]:
@@ -57,6 +68,9 @@ def table(name: str, rows: int, **given: Sequence[Any]) -> list[ColumnData]:
     for column_name, kind, _ in COLUMNS[name]:
         if column_name in given:
             values = given[column_name]
+        elif kind == "api_name" and "api_key" in given:
+            # Kafka's keys follow each other from 0 on: they are the places of the names, too.
+            values = [key if key in _KAFKA else None for key in given["api_key"]]
         elif kind.startswith("enum:"):
             values = [ENUMS[kind.removeprefix("enum:")][0]] * rows
         else:

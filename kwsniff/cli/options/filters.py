@@ -111,7 +111,7 @@ def _short_forms(args: argparse.Namespace) -> Iterator[str]:
         if getattr(args, name, None) is not None:
             yield f"{name} = {getattr(args, name)}"
     if apis := getattr(args, "api", None):
-        yield f"api_key in ({', '.join(map(_api_key, apis))})"
+        yield " or ".join(_apis(apis))
     if getattr(args, "client", None) is not None:
         name = quote(args.client)
         ends = _endpoint("client", args.client)
@@ -129,15 +129,25 @@ def _short_forms(args: argparse.Namespace) -> Iterator[str]:
         yield _connection(args.connection)
 
 
-def _api_key(text: str) -> str:
+def _apis(texts: Sequence[str]) -> Iterator[str]:
+    """Keys, and names of APIs whose key is not the same API at every server."""
     from kwsniff.filter.literals import near_names
+    from kwsniff.filter.tokens import quote
     from kwsniff.layout.catalog import load_catalog
+    from kwsniff.layout.spoken import api_names, owner_of
 
-    api = load_catalog().api(text)
-    if api is None and not text.strip().isdecimal():
-        names = [one.name for one in load_catalog().apis.values()]
-        raise UsageError(f"unknown API '{text}': {near_names(text, names, 'apis')}")
-    return str(api.key if api else int(text))
+    keys, names = [], []
+    catalog = load_catalog()
+    for text in texts:
+        api = catalog.api(text)
+        if api or text.strip().isdecimal():
+            keys.append(str(api.key if api else int(text)))
+        elif api := owner_of(catalog, text).api(text):
+            names.append(quote(api.name))
+        else:
+            raise UsageError(f"unknown API '{text}': {near_names(text, api_names(catalog), 'apis')}")
+    yield from [f"api_key in ({', '.join(keys)})"] if keys else []
+    yield from [f"api_name in ({', '.join(names)})"] if names else []
 
 
 def _errors(texts: Sequence[str]) -> str:

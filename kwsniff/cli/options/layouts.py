@@ -1,4 +1,4 @@
-"""``--layouts DIR``: a vendor's layouts, for every verb that reads captures or messages."""
+"""``--layouts NAME|DIR``: vendors' layouts, for every verb that reads captures or messages."""
 
 import argparse
 import os
@@ -12,8 +12,10 @@ def add_layouts_option(parser: argparse.ArgumentParser) -> None:
     """Add the option to a verb."""
     group_of(parser, "reading captures").add_argument(
         "--layouts",
-        metavar="DIR",
-        help="a folder of a vendor's layouts, in addition to Kafka's (default: $KWSNIFF_LAYOUTS)",
+        metavar="NAME|DIR",
+        action="append",
+        help="layouts of a vendor for every server, in addition to Kafka's: kwsniff's own by name, or a "
+        "folder; may be repeated (default: $KWSNIFF_LAYOUTS)",
     )
 
 

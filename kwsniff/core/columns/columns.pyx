@@ -42,7 +42,7 @@ cdef uint64_t hash_seed = int.from_bytes(os.urandom(8))
 
 cdef dict KINDS = {
     "int64": (<int>COLUMN_INT64, 8), "time": (<int>COLUMN_TIME, 8), "int32": (<int>COLUMN_INT32, 4),
-    "int16": (<int>COLUMN_INT16, 2), "enum": (<int>COLUMN_ENUM, 1), "bool": (<int>COLUMN_BOOL, 0),
+    "int16": (<int>COLUMN_INT16, 2), "api_name": (<int>COLUMN_INT16, 2), "enum": (<int>COLUMN_ENUM, 1), "bool": (<int>COLUMN_BOOL, 0),
     "string": (<int>COLUMN_STRING, 4), "binary": (<int>COLUMN_STRING, 4), "strings": (<int>COLUMN_STRINGS, 4),
 }
 

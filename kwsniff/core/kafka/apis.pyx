@@ -18,26 +18,27 @@ from hashlib import blake2b
 from kwsniff.errors import UsageError
 
 MOST_KEY = 32767        # keys and versions are int16 on the wire
-NOTHING_SAID = [0, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0]       # of an API, behind its versions
+MOST_ID = 0x7FFFFFFF    # product << 16 | key
+NOTHING_SAID = [0, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0, 0]       # of an API, behind its versions
 
 
 cdef fill_apis(Apis* apis, api_ranges):
-    """Of each API what Catalog.spoken tells; its key and versions will do."""
+    """Of each API what Catalog.spoken tells; its number and versions will do."""
     cdef ApiRange api
     keys = set()
     check = blake2b(digest_size=8)
     for key, first, last, flexible, *said in api_ranges:
-        if not (0 <= key <= MOST_KEY and 0 <= first <= last <= MOST_KEY) or key in keys:
+        if not (0 <= key <= MOST_ID and key & 0xFFFF <= MOST_KEY and 0 <= first <= last <= MOST_KEY) or key in keys:
             raise UsageError(f"api {key} with versions {first} to {last} cannot be, or is there twice")
         keys.add(key)
         said += NOTHING_SAID[len(said):]
         check.update(repr((key, first, last, flexible, said)).encode())
-        api.key, api.first, api.last, api.flexible = key, first, last, flexible
+        api.id, api.first, api.last, api.flexible = key, first, last, flexible
         api.internal, api.rendezvous, api.fallback = said[:3]
         api.shared.first, api.shared.last, api.tokens.first, api.tokens.last = said[3:7]
         api.anonymous.first, api.anonymous.last = said[7:9]
         api.unnumbered.first, api.unnumbered.last = said[9:11]
-        api.details = said[11]
+        api.details, api.tells = said[11:13]
         add_api(apis, &api)
     apis.checksum = int.from_bytes(check.digest(), "little", signed=True)
 
@@ -68,7 +69,7 @@ cdef bint add_api(Apis* apis, const ApiRange* api) except False:
 
 
 cdef void put_slot(Apis* apis, int32_t slot) noexcept nogil:
-    cdef uint32_t i = (<uint32_t>apis.ranges[slot].key * <uint32_t>0x9E3779B1) >> 16
+    cdef uint32_t i = (<uint32_t>apis.ranges[slot].id * <uint32_t>0x9E3779B1) >> 16
     while apis.slots[i & apis.mask]:
         i += 1
     apis.slots[i & apis.mask] = slot + 1

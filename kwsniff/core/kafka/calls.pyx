@@ -50,6 +50,7 @@ cdef Call* add_call(Context* context, KafkaConnection* kafka, Frame* frame) noex
     call.text = text
     call.parts = parts
     call.caller = CALLER_UNKNOWN
+    call.slot = -1
     forget_texts(call)
     call.id = new_call_id(kafka.connection)
     call.capture = kafka.connection.last_capture

@@ -10,7 +10,7 @@
 #            └ API, version, time, correlation id ─────────────── no ─▶ CHOICE_NO_ROW
 
 from kwsniff.core.capture.packets cimport NO_TIME
-from kwsniff.core.kafka.apis cimport Apis, find_slot, in_span
+from kwsniff.core.kafka.apis cimport Apis, in_span
 from kwsniff.core.kafka.kafka_connection cimport (
     CHOICE_NO_BODY, CHOICE_NO_ROW, CHOICE_ROW, CONNECTION_UNDECIDED, CONNECTION_WANTED, MOST_CHOICES, Call, Choices,
     Context, KafkaConnection,
@@ -31,13 +31,12 @@ cdef fill_choices(Choices* choices, Apis* apis, choice)
 cdef int ask_choice(KafkaConnection* kafka, may_choose) except -1
 
 
-cdef inline int choose_by_client(Context* context, KafkaConnection* kafka, Span data, int key, int version) noexcept nogil:
+cdef inline int choose_by_client(Context* context, KafkaConnection* kafka, Span data, int slot, int version) noexcept nogil:
     """CHOICE_NO_BODY where the connection and the client id decide it. `data`: the frame."""
     cdef Span known
-    cdef int slot, length
+    cdef int length
     if not context.choices.some or not kafka.confirmed or kafka.tokens or kafka.client < 0:
         return CHOICE_ROW
-    slot = find_slot(&context.apis, key)
     if slot < 0 or in_span(&context.apis.ranges[slot].anonymous, version):
         return CHOICE_ROW
     length = <int>(<short>be16(data, 12))
@@ -52,9 +51,8 @@ cdef inline int choose_by_client(Context* context, KafkaConnection* kafka, Span 
     return CHOICE_ROW if kafka.chosen == CONNECTION_WANTED else CHOICE_NO_BODY
 
 
-cdef inline bint is_lesson(Context* context, int key, int lesson) noexcept nogil:
+cdef inline bint is_lesson(Context* context, int slot, int lesson) noexcept nogil:
     """Whether a message of an API is read from every client."""
-    cdef int slot = find_slot(&context.apis, key)
     return slot < 0 or (context.choices.lessons[slot] & lesson) != 0
 
 
@@ -68,7 +66,7 @@ cdef inline int choose_by_header(Context* context, KafkaConnection* kafka, Call*
         return CHOICE_NO_ROW
     if call.first.time != NO_TIME and not choices.first_time <= call.first.time <= choices.last_time:
         return CHOICE_NO_ROW
-    slot = find_slot(&context.apis, call.key)
+    slot = call.slot
     if slot < 0 or not 0 <= call.version < MOST_CHOICES:
         return CHOICE_ROW
     return CHOICE_ROW if choices.wanted[slot * MOST_CHOICES + call.version] else CHOICE_NO_ROW
@@ -79,7 +77,7 @@ cdef inline bint is_response_read(Context* context, KafkaConnection* kafka, Call
     cdef int slot
     if call.choice == CHOICE_ROW or call.doubtful or not kafka.confirmed:
         return True
-    slot = find_slot(&context.apis, call.key)
+    slot = call.slot
     if slot < 0 or context.choices.lessons[slot] & LESSON_RESPONSE:
         return True
     return (call.choice == CHOICE_NO_ROW and (context.choices.lessons[slot] & LESSON_SESSION) != 0

@@ -19,6 +19,7 @@ from kwsniff.core.kafka.kafka_connection cimport REQUEST, Call, Context, KafkaCo
 from kwsniff.core.kafka.frames cimport LOOK_NO, LOOK_ODD, LOOK_YES, Frame, Link
 from kwsniff.core.bytes.span cimport Span, be16, be32, drop, has, keep, make_span
 from kwsniff.core.kafka.orphan_responses cimport park
+from kwsniff.core.kafka.apis cimport find_slot_at
 from kwsniff.core.kafka.programs cimport MIN_TRIAL, has_few_behind, read_message
 from kwsniff.core.kafka.protocol_heuristics cimport look_at_request
 from kwsniff.core.kafka.responses cimport answer_waiting, decodes
@@ -77,7 +78,7 @@ cdef int look_for_request(Context* context, KafkaConnection* kafka, Span data, b
             return LOOK_NO
     elif not first:
         return LOOK_NO
-    if read_message(context, <int16_t>be16(data, 4), <int16_t>be16(data, 6), REQUEST, message, &status, &stop) == NULL:
+    if read_message(context, find_slot_at(&context.apis, <int16_t>be16(data, 4), kafka.product), <int16_t>be16(data, 6), REQUEST, message, &status, &stop) == NULL:
         return LOOK_NO if look == LOOK_ODD else LOOK_YES
     if message.num == size:
         return LOOK_YES if status == ENGINE_OK or named and has_few_behind(message, status, &stop) else LOOK_NO

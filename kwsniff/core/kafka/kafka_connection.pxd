@@ -20,6 +20,7 @@ from kwsniff.core.columns.columns cimport Table, TextCache
 from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame, FrameSink, Framing
 from kwsniff.core.bytes.known cimport Known
+from kwsniff.core.bytes.span cimport Span
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.kafka.apis cimport Apis
 from kwsniff.core.tls.hello cimport Hello
@@ -83,6 +84,7 @@ cdef struct Call:
     int choice                  # Choice
     int16_t key
     int16_t version
+    int32_t slot                # of its API, -1: no layout has it
     int32_t correlation_id
     Arrival first
     Arrival last
@@ -226,6 +228,8 @@ cdef struct KafkaConnection:
     Buffer principal
     Buffer early_messages       # not confirmed yet; see messages.pyx
     Buffer stalls               # that wait for their call, see call_stalls.pyx
+    int product                 # of the server, by what its answers show; 0: not known, or one without layouts of its own
+    int num_told                # answers that could have shown it
     int alert                   # of TLS, where the first response should be; or -1
     int answered_in             # Protocol of the broker's first bytes, where they are none of Kafka's; or NO_PROTOCOL
     int proxy_version           # of the PROXY protocol header, or 0
@@ -292,6 +296,11 @@ cdef struct Shared:
     int64_t waiting
     int64_t memory
 
+# What a word shows, by its hash.
+cdef struct KnownWord:
+    uint64_t hash
+    int product
+
 cdef struct Context:
     Limits limits
     Apis apis
@@ -303,7 +312,9 @@ cdef struct Context:
     TopicIds topic_ids
     FrameSink frame_sink
     Program** programs          # NUM_LAYOUTS per slot of `apis`, each with one per version, or NULL
-    void (*compile)(void* owner, int key, int version, int direction, Program* program) noexcept nogil
+    void (*compile)(void* owner, int api, int version, int direction, Program* program) noexcept nogil
+    int (*recognise)(void* owner, int kind, Span word) noexcept nogil    # the number of the product that a word shows, or 0
+    KnownWord known_words[256]  # what it said already
     void* owner
     int64_t kept_total          # bytes of unfinished frames
     int64_t waiting_total       # bytes of calls and responses that wait for each other

@@ -29,6 +29,7 @@ cdef struct Message:
     int64_t latency             # of a response, or -1
     int32_t correlation_id
     int32_t key                 # -1: not known
+    int32_t product             # whose API it is, 0: every server's
     int32_t version             # the one its body is written in
     int32_t kind
     int32_t side                # 0 client to broker

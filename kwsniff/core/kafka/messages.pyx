@@ -54,6 +54,7 @@ cdef void keep_message(Context* context, KafkaConnection* kafka, Frame* frame, i
         message.latency = frame.last.ready - call.first.time
     message.correlation_id = correlation_id
     message.key = call.key if call != NULL else -1
+    message.product = context.apis.ranges[call.slot].id >> 16 if call != NULL and call.slot >= 0 else 0
     message.version = version
     message.kind = kind
     message.side = side
@@ -144,6 +145,7 @@ cdef dict as_dict(Message* message, Span data):
         "broker_address": message.broker_address.decode(),
         "broker_port": message.broker_port,
         "api_key": message.key if message.key >= 0 else None,
+        "product": message.product,
         "api_version": message.version if message.version >= 0 else None,
         "correlation_id": message.correlation_id if message.kind != MESSAGE_TOKEN else None,
         "first_time": None if message.first_time == NO_TIME else message.first_time,

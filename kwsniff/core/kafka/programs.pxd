@@ -9,7 +9,7 @@
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc
 
-from kwsniff.core.kafka.apis cimport ApiRange, find_slot
+from kwsniff.core.kafka.apis cimport ApiRange
 from kwsniff.core.kafka.kafka_connection cimport PROGRAM_READY, PROGRAM_UNTRIED, Context, Program
 from kwsniff.core.kafka.memory_budget cimport most_cells
 from kwsniff.core.wire.engine cimport run_program
@@ -23,9 +23,8 @@ cdef enum:
     MIN_TRIAL = 24              # bytes of a message that must make sense before its rest is waited for
 
 
-cdef inline Program* find_program(Context* context, int key, int version, int direction) noexcept nogil:
+cdef inline Program* find_program(Context* context, int slot, int version, int direction) noexcept nogil:
     """The program of a message, compiled when first met; NULL when no layout has it."""
-    cdef int slot = find_slot(&context.apis, key)
     cdef ApiRange* api
     cdef Program** programs
     cdef Program* program
@@ -41,7 +40,7 @@ cdef inline Program* find_program(Context* context, int key, int version, int di
             return NULL
     program = &programs[0][version - api.first]
     if program.state == PROGRAM_UNTRIED:
-        context.compile(context.owner, key, version, direction, program)
+        context.compile(context.owner, api.id, version, direction, program)
     return program if program.state == PROGRAM_READY else NULL
 
 
@@ -51,17 +50,17 @@ cdef inline int run(Context* context, Program* program, Span message, EngineStop
                        most_cells(context, message.num), nulls, stop)
 
 
-cdef inline Program* read_message(Context* context, int key, int version, int direction, Span message, int* status,
+cdef inline Program* read_message(Context* context, int slot, int version, int direction, Span message, int* status,
                                   EngineStop* stop) noexcept nogil:
     """Runs the message's program and returns the one whose cells are in the tape; NULL when no layout has it."""
-    cdef Program* program = find_program(context, key, version, direction)
+    cdef Program* program = find_program(context, slot, version, direction)
     cdef Program* early
     if program == NULL:
         return NULL
     status[0] = run(context, program, message, stop, False)
     if status[0] == ENGINE_OK:
         return program
-    early = find_program(context, key, version, direction + EARLY_ACCESS)
+    early = find_program(context, slot, version, direction + EARLY_ACCESS)
     if early == NULL:
         return program
     if run(context, early, message, stop, False) == ENGINE_OK:

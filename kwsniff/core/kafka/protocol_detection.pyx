@@ -25,6 +25,7 @@ from kwsniff.core.kafka.first_responses cimport ANSWER_BYTES, join_kept, judge_a
 from kwsniff.core.kafka.proxy_headers cimport (
     CARRIER_CONNECT, CARRIER_SOCKS5, PHASE_BROKEN, PHASE_PASSED, PHASE_START, count_early, note_early, peel,
 )
+from kwsniff.core.kafka.apis cimport find_slot
 from kwsniff.core.kafka.programs cimport MIN_TRIAL, has_few_behind, read_message
 from kwsniff.core.kafka.protocol_heuristics cimport *
 from kwsniff.core.kafka.row_sink cimport write_anomaly
@@ -246,7 +247,7 @@ cdef int look_twice(Context* context, Span data) noexcept nogil:
     cdef EngineStop stop
     cdef Span message = drop(keep(data, 4 + <size_t>size), 4)
     cdef int status
-    if read_message(context, <int16_t>be16(data, 4), <int16_t>be16(data, 6), REQUEST, message, &status, &stop) == NULL:
+    if read_message(context, find_slot(&context.apis, <int16_t>be16(data, 4)), <int16_t>be16(data, 6), REQUEST, message, &status, &stop) == NULL:
         return LOOK_NO
     if message.num == size:
         if 0 < <int16_t>be16(data, 12) and has_few_behind(message, status, &stop):

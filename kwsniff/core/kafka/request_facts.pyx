@@ -14,7 +14,7 @@ from kwsniff.core.declared cimport (
     ANOMALY_CALL_FACTS_LIMIT, CALLER_BROKER, CALLER_CLIENT, CALLER_REPLICA, CALLER_UNKNOWN,
 )
 from kwsniff.core.bytes.buffer cimport Buffer, append, contents
-from kwsniff.core.kafka.apis cimport DETAIL_REQUEST, ApiRange, find_api, in_span
+from kwsniff.core.kafka.apis cimport DETAIL_REQUEST, ApiRange, api_at, in_span
 from kwsniff.core.kafka.kafka_connection cimport (
     CONNECTION_UNDECIDED, KEPT_CLIENT_ID, KEPT_GROUP_ID, KEPT_GROUP_INSTANCE_ID, KEPT_MEMBER_ID, KEPT_MESSAGE, KEPT_PROTOCOL_TYPE,
     KEPT_RACK, KEPT_TRANSACTIONAL_ID, SPARE_TEXT, Call, Context, KafkaConnection,
@@ -81,7 +81,7 @@ cdef void keep_facts(Context* context, KafkaConnection* kafka, Call* call, Span 
 cdef void keep_detail(Context* context, Call* call, Span message) noexcept nogil:
     """The bytes themselves, or as many of the first of them as there is room for, where rows want them."""
     cdef int64_t room = call.most_facts - <int64_t>call.text.len
-    cdef ApiRange* api = find_api(&context.apis, call.key)
+    cdef ApiRange* api = api_at(&context.apis, call.slot)
     if api == NULL or not api.details & DETAIL_REQUEST:
         return
     if <int64_t>message.num > room:
@@ -91,7 +91,7 @@ cdef void keep_detail(Context* context, Call* call, Span message) noexcept nogil
 
 cdef void keep_party(Context* context, KafkaConnection* kafka, Call* call, Facts* facts) noexcept nogil:
     """Who asks, in which role, as whom."""
-    cdef ApiRange* api = find_api(&context.apis, call.key)
+    cdef ApiRange* api = api_at(&context.apis, call.slot)
     keep_text(call, KEPT_MEMBER_ID, facts.member)
     keep_text(call, KEPT_GROUP_INSTANCE_ID, facts.group_instance)
     keep_text(call, KEPT_PROTOCOL_TYPE, facts.protocol_type)

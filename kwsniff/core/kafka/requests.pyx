@@ -25,7 +25,7 @@ from kwsniff.core.kafka.messages cimport MESSAGE_REQUEST, MESSAGE_TOKEN, keep_me
 from kwsniff.core.bytes.span cimport Span, be16, be32, drop, has, keep, make_span
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_batches
 from kwsniff.core.kafka.programs cimport MIN_TRIAL, MOST_TRAILING, has_few_behind, read_message
-from kwsniff.core.kafka.apis cimport find_slot
+from kwsniff.core.kafka.apis cimport find_slot_at
 from kwsniff.core.kafka.protocol_heuristics cimport look_at_request, may_be_foreign
 from kwsniff.core.kafka.memory_budget cimport learned_bytes
 from kwsniff.core.kafka.request_facts cimport keep_facts, learn_principal
@@ -41,7 +41,7 @@ cdef bint take_request(Context* context, KafkaConnection* kafka, Frame* frame) n
     cdef Span message = drop(data, 4)
     cdef EngineStop stop
     cdef Program* program
-    cdef int look, key, version, choice = CHOICE_ROW, status = ENGINE_OK
+    cdef int look, key, slot, version, choice = CHOICE_ROW, status = ENGINE_OK
     cdef bint whole = False, behind = False
     cdef int64_t trailing = 0
     if data.num < 12:
@@ -55,14 +55,15 @@ cdef bint take_request(Context* context, KafkaConnection* kafka, Frame* frame) n
     look = look_at_request(&context.apis, data, context.limits.frame_bytes)
     key = <int16_t>be16(data, 4)
     version = <int16_t>be16(data, 6)
+    slot = find_slot_at(&context.apis, key, kafka.product)
     if look == LOOK_NO and (kafka.tokens or frame.found or not may_be_foreign(data) or not kafka.confirmed
                             and kafka.connection.opener < 0):
         return take_token(context, kafka, frame)
     if look == LOOK_YES and not frame.torn and not frame.found:
-        choice = choose_by_client(context, kafka, data, key, version)
-        if choice == CHOICE_NO_BODY and not is_lesson(context, key, LESSON_REQUEST):
-            return pass_request(context, kafka, frame, key, version)
-    program = read_message(context, key, version, REQUEST, message, &status, &stop)
+        choice = choose_by_client(context, kafka, data, slot, version)
+        if choice == CHOICE_NO_BODY and not is_lesson(context, slot, LESSON_REQUEST):
+            return pass_request(context, kafka, frame, key, slot, version)
+    program = read_message(context, slot, version, REQUEST, message, &status, &stop)
     if program != NULL:
         behind = has_few_behind(message, status, &stop) and names_client(data)
         whole = ((status == ENGINE_OK or behind and look == LOOK_YES) and not frame.torn
@@ -83,10 +84,10 @@ cdef bint take_request(Context* context, KafkaConnection* kafka, Frame* frame) n
         kafka.plausible_requests += look == LOOK_YES
     if whole or kafka.plausible_requests >= 2:
         confirm(kafka)
-    return keep_request(context, kafka, frame, key, version, program, status, trailing, choice)
+    return keep_request(context, kafka, frame, key, slot, version, program, status, trailing, choice)
 
 
-cdef bint pass_request(Context* context, KafkaConnection* kafka, Frame* frame, int key, int version) noexcept nogil:
+cdef bint pass_request(Context* context, KafkaConnection* kafka, Frame* frame, int key, int slot, int version) noexcept nogil:
     """A call that gets no row: it waits in line, its body stays closed."""
     cdef Call* call = add_call(context, kafka, frame)
     if call == NULL:
@@ -94,6 +95,7 @@ cdef bint pass_request(Context* context, KafkaConnection* kafka, Frame* frame, i
         return True
     call.known = True
     call.key = <int16_t>key
+    call.slot = slot
     call.version = <int16_t>version
     call.correlation_id = <int32_t>be32(frame.bytes, 8)
     call.choice = CHOICE_NO_BODY
@@ -120,21 +122,22 @@ cdef bint take_token(Context* context, KafkaConnection* kafka, Frame* frame) noe
     return True
 
 
-cdef bint keep_request(Context* context, KafkaConnection* kafka, Frame* frame, int key, int version, Program* program,
-                       int status, int64_t trailing, int choice) noexcept nogil:
+cdef bint keep_request(Context* context, KafkaConnection* kafka, Frame* frame, int key, int slot, int version,
+                       Program* program, int status, int64_t trailing, int choice) noexcept nogil:
     cdef Call* call = add_call(context, kafka, frame)
     if call == NULL:
         count_bytes(context, frame.capture, BIN_MEMORY_REFUSED, frame.captured)
         return True
     call.known = True
     call.key = <int16_t>key
+    call.slot = slot
     call.version = <int16_t>version
     call.correlation_id = <int32_t>be32(frame.bytes, 8)
     if frame.torn:
         call.reason = why_torn(frame)
     elif program == NULL:
         call.reason = REASON_UNKNOWN_VERSION
-        if find_slot(&context.apis, key) < 0:
+        if slot < 0:
             call.reason = REASON_UNKNOWN_API
         write_anomaly(context, kafka.connection, call.id, &frame.first, 0, frame.offset,
                       ANOMALY_UNKNOWN_API if call.reason == REASON_UNKNOWN_API else ANOMALY_UNKNOWN_VERSION, version)

@@ -16,7 +16,7 @@ Rules
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from kwsniff.core.bytes.buffer cimport release
-from kwsniff.core.kafka.apis cimport ApiRange, find_api, in_span
+from kwsniff.core.kafka.apis cimport ApiRange, api_at, in_span
 from kwsniff.core.kafka.calls cimport finish_call, finish_oldest, finish_passed, needs_no_answer
 from kwsniff.core.kafka.choices cimport is_response_read
 from kwsniff.core.kafka.kafka_connection cimport (
@@ -31,6 +31,7 @@ from kwsniff.core.kafka.orphan_responses cimport park, unpark_answer
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_batches, write_errors
 from kwsniff.core.kafka.head_of_line cimport note_served
 from kwsniff.core.kafka.unanswered cimport may_be_later_one, may_be_missed, was_received, why_missed
+from kwsniff.core.kafka.products cimport learn_product
 from kwsniff.core.kafka.programs cimport MIN_TRIAL, has_few_behind, read_message, run
 from kwsniff.core.tcp.arrivals cimport GAP_CUT
 from kwsniff.core.kafka.fetch_sessions cimport follow_answered
@@ -99,7 +100,7 @@ cdef inline int64_t find_asked(Context* context, KafkaConnection* kafka, Frame* 
     if correlation_id or not kafka.num or frame.torn:
         return -1
     call = waiting_call(kafka, 0)
-    api = find_api(&context.apis, call.key)
+    api = api_at(&context.apis, call.slot)
     if api == NULL or not in_span(&api.unnumbered, call.version) or was_received(kafka, frame, call):
         return -1
     return 0 if decodes(context, call, frame.bytes, False) else -1
@@ -225,9 +226,11 @@ cdef void answer(Context* context, KafkaConnection* kafka, Frame* frame) noexcep
         reason = REASON_UNDECODABLE
         write_anomaly(context, kafka.connection, call.id, &frame.first, 1, frame.offset,
                       ANOMALY_UNDECODABLE_RESPONSE, status)
-    api = find_api(&context.apis, call.key)
+    api = api_at(&context.apis, call.slot)
     if api != NULL and in_span(&api.tokens, call.version) and context.facts.first_error == 0:
         kafka.tokens = True
+    if api != NULL and api.tells and kafka.product == 0:
+        learn_product(context, kafka, program.ops, message)
     follow_answered(kafka, call, &context.facts)
     finish_call(context, kafka, call, STATUS_ANSWERED, reason, frame, &context.facts)
     note_answer(kafka, call, frame, &context.facts)
@@ -252,7 +255,7 @@ cdef Program* read_answer(Context* context, KafkaConnection* kafka, Call* call, 
     cdef Program* program
     if not is_response_read(context, kafka, call):
         return NULL
-    program = read_message(context, call.key, version, RESPONSE, drop(frame.bytes, 4), status, stop)
+    program = read_message(context, call.slot, version, RESPONSE, drop(frame.bytes, 4), status, stop)
     if status[0] == ENGINE_NULL_NOT_ALLOWED and not frame.torn:
         read_nulls(context, kafka, call, frame, program, status, stop)
     return program
@@ -284,7 +287,7 @@ cdef inline int answered_version(Context* context, Call* call, Span message) noe
     """The version that a response is written in: the one that was asked for, but for refused ApiVersions (KIP-511)."""
     cdef ApiRange* api
     if call.version > 0 and be16(message, 4) == UNSUPPORTED_VERSION:
-        api = find_api(&context.apis, call.key)
+        api = api_at(&context.apis, call.slot)
         if api != NULL and api.fallback:
             return 0
     return call.version
@@ -296,7 +299,7 @@ cdef bint decodes(Context* context, Call* call, Span frame, bint partly) noexcep
     cdef int status
     cdef EngineStop stop
     cdef Span message = drop(frame, 4)
-    if read_message(context, call.key, answered_version(context, call, message), RESPONSE, message, &status, &stop) == NULL:
+    if read_message(context, call.slot, answered_version(context, call, message), RESPONSE, message, &status, &stop) == NULL:
         return False
     if partly:
         # A few bytes break off in anything: half of what is there must have made sense.

@@ -185,7 +185,7 @@ cdef void write_partition(Context* context, KafkaConnection* kafka, Call* call, 
             records = asked.records
             batches = asked.batches
     put_call_head(context, table, kafka, call, PARTITIONS_CALL_ID, PARTITIONS_CAPTURE, PARTITIONS_CONNECTION_ID, PARTITIONS_API_KEY,
-                  PARTITIONS_API_VERSION, PARTITIONS_CLIENT_ID, PARTITIONS_BROKER_ADDRESS, PARTITIONS_BROKER_PORT)
+                  PARTITIONS_API_NAME, PARTITIONS_API_VERSION, PARTITIONS_CLIENT_ID, PARTITIONS_BROKER_ADDRESS, PARTITIONS_BROKER_PORT)
     put_time(table, PARTITIONS_TIME, call.first.time)
     put_subject(context, table, call, answered, name, topic_id)
     put_int32(table, PARTITIONS_PARTITION, asked.partition if asked != NULL else answered.partition)
@@ -248,7 +248,7 @@ cdef void write_batches(Context* context, KafkaConnection* kafka, Call* call, Fa
         if not begin_row(table):
             break
         put_call_head(context, table, kafka, call, RECORD_BATCHES_CALL_ID, RECORD_BATCHES_CAPTURE, RECORD_BATCHES_CONNECTION_ID, RECORD_BATCHES_API_KEY,
-                      RECORD_BATCHES_API_VERSION, RECORD_BATCHES_CLIENT_ID, -1, -1)
+                      RECORD_BATCHES_API_NAME, RECORD_BATCHES_API_VERSION, RECORD_BATCHES_CLIENT_ID, -1, -1)
         put_time(table, RECORD_BATCHES_TIME, time)
         put_topic(context, table, RECORD_BATCHES_TOPIC, RECORD_BATCHES_TOPIC_ID, batch.topic, batch.topic_id)
         if batch.partition.is_known:

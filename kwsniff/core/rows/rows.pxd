@@ -17,7 +17,7 @@ cdef void put_endpoints(Context* context, Table* table, KafkaConnection* kafka, 
 cdef void put_capture(Context* context, Table* table, int column, int64_t number) noexcept nogil
 cdef void put_time(Table* table, int column, int64_t time) noexcept nogil
 cdef void put_call_head(Context* context, Table* table, KafkaConnection* kafka, Call* call, int call_id, int capture,
-                        int connection_id, int api_key, int api_version, int client_id, int broker_address,
+                        int connection_id, int api_key, int api_name, int api_version, int client_id, int broker_address,
                         int broker_port) noexcept nogil
 cdef Span capture_name(Context* context, int64_t number) noexcept nogil
 cdef void write_call(Context* context, KafkaConnection* kafka, Call* call, int status, int reason, Frame* response,

@@ -20,7 +20,7 @@ from kwsniff.core.kafka.kafka_connection cimport (
 from kwsniff.core.wire.facts cimport NO_PARTITION, TOPIC_BY_ID, ErrorHit, Facts
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.kafka.request_texts cimport kept_text, next_topic
-from kwsniff.core.kafka.apis cimport ApiRange, find_api
+from kwsniff.core.kafka.apis cimport ApiRange, api_at
 from kwsniff.core.bytes.known cimport Known
 from kwsniff.core.bytes.span cimport Span, be16, drop, keep, make_span, same_bytes, wipe
 from kwsniff.core.capture.packets cimport NO_TIME
@@ -106,7 +106,7 @@ cdef void write_call(Context* context, KafkaConnection* kafka, Call* call, int s
     put_capture(context, table, API_CALLS_CAPTURE, call.capture)
     put_int64(table, API_CALLS_CONNECTION_ID, kafka.connection.id)
     put_endpoints(context, table, kafka, API_CALLS_CLIENT_ADDRESS, API_CALLS_CLIENT_PORT, API_CALLS_BROKER_ADDRESS, API_CALLS_BROKER_PORT)
-    put_int16(table, API_CALLS_API_KEY, call.key)
+    put_api(table, API_CALLS_API_KEY, API_CALLS_API_NAME, call)
     put_int16(table, API_CALLS_API_VERSION, call.version)
     put_int32(table, API_CALLS_CORRELATION_ID, call.correlation_id)
     put_client_id(context, table, API_CALLS_CLIENT_ID, kafka, call)
@@ -128,7 +128,7 @@ cdef void write_call(Context* context, KafkaConnection* kafka, Call* call, int s
     put_call_facts(context, table, call, facts)
     put_response_facts(table, facts)
     put_party(table, kafka, call, facts)
-    api = find_api(&context.apis, call.key)
+    api = api_at(&context.apis, call.slot)
     if api != NULL and api.details:
         write_detail(context, api, call, response, table.rows)
     end_row(table)
@@ -294,14 +294,23 @@ cdef void put_response_facts(Table* table, Facts* facts) noexcept nogil:
         put_null(table, API_CALLS_THROTTLE_TIME_MS)
 
 
+cdef inline void put_api(Table* table, int key, int name, Call* call) noexcept nogil:
+    """Names are in the order of the slots."""
+    put_int16(table, key, call.key)
+    if call.slot < 0:
+        put_null(table, name)
+    else:
+        put_int16(table, name, <int16_t>call.slot)
+
+
 cdef void put_call_head(Context* context, Table* table, KafkaConnection* kafka, Call* call, int call_id, int capture,
-                        int connection_id, int api_key, int api_version, int client_id, int broker_address,
-                        int broker_port) noexcept nogil:
+                        int connection_id, int api_key, int api_name, int api_version, int client_id,
+                        int broker_address, int broker_port) noexcept nogil:
     """What every table about calls repeats of the call; no broker columns where broker_address is -1."""
     put_int64(table, call_id, call.id)
     put_capture(context, table, capture, call.capture)
     put_int64(table, connection_id, kafka.connection.id)
-    put_int16(table, api_key, call.key)
+    put_api(table, api_key, api_name, call)
     put_int16(table, api_version, call.version)
     put_client_id(context, table, client_id, kafka, call)
     if broker_address >= 0:
@@ -330,7 +339,7 @@ cdef void write_errors(Context* context, KafkaConnection* kafka, Call* call, Fra
         put_capture(context, table, ERROR_CODES_CAPTURE, call.capture)
         put_int64(table, ERROR_CODES_CONNECTION_ID, kafka.connection.id)
         put_endpoints(context, table, kafka, ERROR_CODES_CLIENT_ADDRESS, -1, ERROR_CODES_BROKER_ADDRESS, ERROR_CODES_BROKER_PORT)
-        put_int16(table, ERROR_CODES_API_KEY, call.key)
+        put_api(table, ERROR_CODES_API_KEY, ERROR_CODES_API_NAME, call)
         put_int16(table, ERROR_CODES_API_VERSION, call.version)
         put_int32(table, ERROR_CODES_CORRELATION_ID, call.correlation_id)
         put_client_id(context, table, ERROR_CODES_CLIENT_ID, kafka, call)

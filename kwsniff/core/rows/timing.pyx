@@ -44,7 +44,7 @@ from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.tcp.arrivals cimport GAP_CUT_OFF
 from kwsniff.core.rows.rows cimport put_call_head, put_known
 from kwsniff.core.declared cimport *
-from kwsniff.core.kafka.apis cimport ApiRange, find_api
+from kwsniff.core.kafka.apis cimport ApiRange, api_at
 from kwsniff.core.kafka.head_of_line cimport note_served
 from kwsniff.core.rows.stall_rows cimport take_stalls
 from kwsniff.core.rows.call_round_trips cimport (
@@ -213,7 +213,7 @@ cdef int64_t take_long_poll(Parts* parts, KafkaConnection* kafka, Call* call, Fa
 
 
 cdef inline bint is_rendezvous(Context* context, Call* call) noexcept nogil:
-    cdef ApiRange* api = find_api(&context.apis, call.key)
+    cdef ApiRange* api = api_at(&context.apis, call.slot)
     return api != NULL and api.rendezvous
 
 
@@ -307,7 +307,7 @@ cdef void write_latency(Context* context, KafkaConnection* kafka, Call* call, Fr
         return
     parts = split(context, kafka, call, response, facts)
     put_call_head(context, table, kafka, call, LATENCIES_CALL_ID, LATENCIES_CAPTURE, LATENCIES_CONNECTION_ID,
-                  LATENCIES_API_KEY, LATENCIES_API_VERSION, LATENCIES_CLIENT_ID, LATENCIES_BROKER_ADDRESS,
+                  LATENCIES_API_KEY, LATENCIES_API_NAME, LATENCIES_API_VERSION, LATENCIES_CLIENT_ID, LATENCIES_BROKER_ADDRESS,
                   LATENCIES_BROKER_PORT)
     put_int64(table, LATENCIES_REQUEST_TIME, call.first.time)
     put_int64(table, LATENCIES_TOTAL_NS, response.last.ready - call.first.time)

@@ -5,7 +5,7 @@ one
 of the same broker is only counted until other news arrives, which updates its rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final
@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog
+from kwsniff.layout.model import ApiRange
 from kwsniff.layout.traits import BROKERS, VERSIONS
 from kwsniff.tables.arrays import Bits, among, valid_rows, whole_numbers
 from kwsniff.tables.compute import cast, filter_rows, take_rows
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.rows import pick
-from kwsniff.timelines.decoded_messages import PLACE, Fields, read_response
+from kwsniff.timelines.decoded_messages import PLACE, Fields, list_elements, read_response
 from kwsniff.timelines.memory_budget import RECORD, SHORT, MemoryBudget
 from kwsniff.timelines.metadata.leaders import Leader, Leaders, Teller
 from kwsniff.timelines.metadata.servers import Servers
@@ -199,6 +200,7 @@ class Cluster:
 
     def _take_ranges(self, said: Fields, seen: tuple[Any, ...]) -> None:
         call_id, address, port, time, capture = seen
+        apis = self._apis_of(said)
         for each in said.get("api_keys") or ():
             if "max_version" not in each:
                 continue
@@ -209,7 +211,7 @@ class Cluster:
             if not self._budget.admits(3 * SHORT, full=len(self._offered) >= MOST_RANGES):
                 continue
             self._offered[key] = None
-            known = self._catalog.apis.get(api[0])
+            known = apis.get(api[0])
             self.ranges.append(
                 {
                     "capture": capture,
@@ -223,6 +225,14 @@ class Cluster:
                     "call_id": call_id,
                 }
             )
+
+    def _apis_of(self, said: Fields) -> Mapping[int, ApiRange]:
+        """The APIs of the server that gave this ApiVersions response."""
+        catalog = self._catalog
+        keys = [each["api_key"] for each in list_elements(said, "api_keys") if "max_version" in each]
+        names = [each["name"] for each in list_elements(said, "supported_features") if "name" in each]
+        number = catalog.products.shown_by((key for key in keys if key not in catalog.apis), names)
+        return catalog.of_product(number).apis
 
     def state(self) -> tuple[Any, ...]:
         """The state for `resume`, without rows. Take it before the state of the leaders."""

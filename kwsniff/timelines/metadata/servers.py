@@ -8,10 +8,8 @@
 The patterns are text: dissectors/kafka/servers.tsv; the ranges of releases: releases.tsv.
 """
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -30,7 +28,6 @@ _MOST_KEYS: Final = 512
 _MOST_FEATURES: Final = 64
 _MOST_PROOFS: Final = 4
 _LONGEST: Final = 120
-_PATTERNS: Final = "servers.tsv"
 _APACHE: Final = "apache_kafka"
 _UNKNOWN: Final = "unknown"
 _ADDRESS: Final = ("broker_address", "broker_port")
@@ -173,11 +170,10 @@ class Servers:
                 proofs.append(text)
 
     def _find(self, kind: str, words: Iterable[str]) -> Iterator[tuple[str, str]]:
-        patterns = _patterns(self._catalog)[0].get(kind, ())
-        return ((product, word) for word in words for product, pattern in patterns if pattern.search(word))
+        return self._catalog.products.find(kind, words)
 
     def _row(self, address: Address, server: Server) -> Row:
-        _, products, of_apache = _patterns(self._catalog)
+        _, products, of_apache = self._catalog.products
         product = next((each for each in products if each in server.proofs), None)
         releases = [self._releases(ranges) for ranges in server.ranges]
         spans = [each for each in releases if each] if product is None or product in of_apache else []
@@ -220,17 +216,3 @@ def _describe(ranges: Collection[Ranges], spans: Iterable[Collection[str]]) -> s
 
 def _cut(text: str) -> str:
     return text[:_LONGEST]
-
-
-@cache
-def _patterns(
-    catalog: Catalog,
-) -> tuple[Mapping[str, list[tuple[str, re.Pattern[str]]]], tuple[str, ...], frozenset[str]]:
-    """Evidence -> products and patterns; the products in their order; those that run Apache's releases."""
-    text = (catalog.folder / _PATTERNS).read_text("utf-8")
-    lines = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
-    patterns: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
-    for product, kind, pattern, _ in lines:
-        patterns.setdefault(kind, []).append((product, re.compile(pattern)))
-    of_apache = {product for product, kind, *_ in lines if kind == "releases"}
-    return patterns, tuple(dict.fromkeys(product for product, *_ in lines)), frozenset(of_apache)

@@ -1,0 +1,1 @@
+"""Layouts of servers that are not Apache Kafka, one folder per product."""
