@@ -20,9 +20,15 @@ def register(spark: "SparkSession") -> None:
             f"Spark {spark.version} has no Python data sources, 4.0 and later have; "
             "run `kwsniff pipeline` and read its tables"
         )
-    from kwsniff.spark.source import CaptureSource
+    from kwsniff.spark.configuration import read_settings
+    from kwsniff.spark.source import source_with
 
-    spark.dataSource.register(CaptureSource)
+    try:
+        spark.dataSource.register(source_with(read_settings(spark)))
+    except Exception as error:
+        # Spark itself found it by its name, and does not let it be replaced.
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise
 
 
 def takes_sources(spark: "SparkSession") -> bool:
