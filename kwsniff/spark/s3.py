@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow.fs as pafs
 
 from kwsniff.errors import UsageError
-from kwsniff.spark.configuration import refuse_unused, refused
+from kwsniff.spark.configuration import explain_refusal, refuse_unused
 
 _USED: Final = (
     "access.key", "secret.key", "session.token", "endpoint", "endpoint.region",
@@ -77,9 +77,9 @@ def check_encryption(settings: Mapping[str, str], bucket: str, *, is_written: bo
         algorithm = of_bucket(settings, bucket, name)
         if algorithm and is_written:
             why = "Arrow asks for no encryption; make it the default of the bucket"
-            raise refused(f"fs.s3a.{name}", algorithm, why)
+            raise explain_refusal(f"fs.s3a.{name}", algorithm, why)
         if algorithm and algorithm.upper() not in _ENCRYPTED_BY_STORE:
-            raise refused(f"fs.s3a.{name}", algorithm, "Arrow cannot read what is encrypted so")
+            raise explain_refusal(f"fs.s3a.{name}", algorithm, "Arrow cannot read what is encrypted so")
 
 
 def s3_file_system(_scheme: str, bucket: str, settings: Mapping[str, str]) -> Any:
@@ -101,8 +101,8 @@ def s3_file_system(_scheme: str, bucket: str, settings: Mapping[str, str]) -> An
         options["region"] = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION", "us-east-1")
     given = {name: value for name, value in options.items() if value is not None}
     attempts = read_attempts(settings, bucket)
-    _check_reachable(client(min(attempts, _FIRST_ATTEMPTS), given), bucket)
-    return client(attempts, given)
+    _check_reachable(make_client(min(attempts, _FIRST_ATTEMPTS), given), bucket)
+    return make_client(attempts, given)
 
 
 def read_attempts(settings: Mapping[str, str], bucket: str) -> int:
@@ -118,7 +118,7 @@ def of_bucket(settings: Mapping[str, str], bucket: str, name: str) -> str | None
     return settings.get(f"fs.s3a.bucket.{bucket}.{name}", settings.get(f"fs.s3a.{name}")) or None
 
 
-def client(attempts: int, given: Mapping[str, Any]) -> Any:
+def make_client(attempts: int, given: Mapping[str, Any]) -> Any:
     """Arrow's, with these options, and with our patience."""
     strategy = pafs.AwsDefaultS3RetryStrategy(max_attempts=attempts)
     return pafs.S3FileSystem(request_timeout=120, connect_timeout=5, retry_strategy=strategy, **given)
@@ -165,7 +165,7 @@ def _credentials(known: Mapping[str, str | None]) -> dict[str, Any]:
             return {}
         if each in _OF_CHAIN:
             if "AWS_ACCESS_KEY_ID" in os.environ and _ENVIRONMENT not in providers:
-                raise refused(
+                raise explain_refusal(
                     f"fs.s3a.{_PROVIDER}", each, "AWS_ACCESS_KEY_ID is set, which Arrow takes first"
                 )
             return {}
@@ -175,14 +175,14 @@ def _credentials(known: Mapping[str, str | None]) -> dict[str, Any]:
 def _role(known: Mapping[str, str | None], providers: list[str]) -> dict[str, Any]:
     """Arrow assumes roles with what AWS's own chain has."""
     if len(providers) > 1:
-        raise refused(f"fs.s3a.{_PROVIDER}", ",".join(providers), f"{_ROLE} works alone")
+        raise explain_refusal(f"fs.s3a.{_PROVIDER}", ",".join(providers), f"{_ROLE} works alone")
     if not known["assumed.role.arn"]:
         raise UsageError(f"fs.s3a.{_PROVIDER} is {_ROLE}: set fs.s3a.assumed.role.arn to the role")
     base = "assumed.role.credentials.provider"
     others = [each for each in map(_simple_name, _words(known[base])) if each in _OF_KEYS]
     is_key_used = known["access.key"] and (others or not known[base])
     if is_key_used and known["access.key"] != os.environ.get("AWS_ACCESS_KEY_ID"):
-        raise refused(
+        raise explain_refusal(
             "fs.s3a.access.key", None, "Arrow assumes roles with AWS_ACCESS_KEY_ID and its like only"
         )
     options = {
@@ -207,7 +207,7 @@ def _simple_name(provider: str) -> str:
     package, _, name = provider.rpartition(".")
     known = (_ROLE, _ENVIRONMENT, *_ANONYMOUS, *_OF_KEYS, *_WHOLE_CHAIN, *_OF_CHAIN)
     if package not in _PACKAGES or name not in known:
-        raise refused(
+        raise explain_refusal(
             f"fs.s3a.{_PROVIDER}", provider, "kwsniff knows no such provider, and runs no Java for it"
         )
     return name

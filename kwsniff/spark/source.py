@@ -157,7 +157,7 @@ class CaptureReader(DataSourceReader):
         paths = paths_of(options)
         roots = dict.fromkeys(root_of(check_uri(path)) for path in paths if is_uri(path))
         self.stores = tuple((root, chosen_settings(settings or {}, root)) for root in roots)
-        found = find_files(paths, Choice.of(options), self.stores)
+        found = find_files(paths, Choice.read(options), self.stores)
         self.names = [each.name for each in found]
         # Here, so that a task tried again says the same.
         self.run_id = check_run_id(options.get("runid") or self._run_of(found))

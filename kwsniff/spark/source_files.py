@@ -50,7 +50,7 @@ class Choice:
     before: Moment | None
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> "Choice":
+    def read(cls, options: Mapping[str, str]) -> "Choice":
         """Raises UsageError."""
         after, before = (_moment(options, name) for name in ("modifiedAfter", "modifiedBefore"))
         return cls(options.get("pathglobfilter"), flag(options, "recursiveFileLookup"), after, before)
@@ -108,7 +108,9 @@ def _files_in(folder: Seen, choice: Choice, stores: Stores) -> Iterator[Seen]:
 
 def _inside(folder: Seen, stores: Stores) -> list[Seen]:
     if is_uri(folder.name):
-        seen = {info_name: _seen(info_name, info) for info_name, info in list_folder(folder.name, stores)}
+        seen = {
+            info_name: _read_info(info_name, info) for info_name, info in list_folder(folder.name, stores)
+        }
     else:
         names = [str(path) for path in Path(folder.name).iterdir() if path.exists()]
         seen = {name: _look(name, stores) for name in names}
@@ -117,7 +119,7 @@ def _inside(folder: Seen, stores: Stores) -> list[Seen]:
 
 def _look(name: str, stores: Stores) -> Seen:
     if is_uri(name):
-        return _seen(name, state_of(name, stores))
+        return _read_info(name, state_of(name, stores))
     try:
         state = Path(name).stat()
     except FileNotFoundError:
@@ -125,7 +127,7 @@ def _look(name: str, stores: Stores) -> Seen:
     return Seen(name, state.st_size, state.st_mtime_ns, Path(name).is_dir())
 
 
-def _seen(name: str, info: Any) -> Seen:
+def _read_info(name: str, info: Any) -> Seen:
     return Seen(name, info.size or 0, info.mtime_ns, info.type == pafs.FileType.Directory)
 
 

@@ -43,7 +43,7 @@ def opened(stated: dict[str, str], uri: str, monkeypatch: pytest.MonkeyPatch) ->
     def note(*_: Any, **options: Any) -> None:
         asked.update(options)
 
-    monkeypatch.setattr(s3, "client", lambda _, given: note(**given))
+    monkeypatch.setattr(s3, "make_client", lambda _, given: note(**given))
     monkeypatch.setattr(s3, "_check_reachable", note)
     monkeypatch.setattr(pafs, "AzureFileSystem", note)
     monkeypatch.setattr(pafs, "GcsFileSystem", note)

@@ -56,7 +56,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def letters(paths: list[str], options: dict[str, str], stores: Any = ()) -> str:
-    found = find_files(paths, Choice.of(check_options(options)), stores)
+    found = find_files(paths, Choice.read(check_options(options)), stores)
     return "".join(sorted(each.base[0] for each in found))
 
 
@@ -78,7 +78,7 @@ def test_options_choose_files_of_a_store_alike(
 
 def test_a_folder_with_nothing_to_choose_stays_one(tree: Path) -> None:
     """Other files in it are reported, as elsewhere."""
-    found = find_files([str(tree / "nested")], Choice.of({}), ())
+    found = find_files([str(tree / "nested")], Choice.read({}), ())
     assert [each.name for each in found] == [str(tree / "nested")]
 
 
