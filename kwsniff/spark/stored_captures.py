@@ -5,8 +5,9 @@ tasks with their code and are written nowhere.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -33,8 +34,8 @@ _PATTERN: Final = re.compile(r"[*?\[]")
 
 def stores_of(paths: Sequence[Any], spark: "SparkSession") -> Stores:
     """The settings for all URIs among these. Raises UsageError for a URI of no store we know."""
-    uris = [check_uri(path) for path in paths if is_uri(path)]
-    return tuple(dict.fromkeys((_root(uri), settings_for(spark, uri)) for uri in uris))
+    roots = dict.fromkeys(root_of(check_uri(path)) for path in paths if is_uri(path))
+    return tuple((root, settings_for(spark, root)) for root in roots)
 
 
 def opener_of(name: str, stores: Stores | None) -> Opener | None:
@@ -84,15 +85,54 @@ def _look(name: str, stores: Stores) -> Looked | Unread:
         return Unread(name, f"cannot read ({_first_line(error)})", 0)
 
 
-def _names(uri: str, settings: Settings) -> tuple[list[str], list[Unread]]:
+def names_of_pattern(uri: str, stores: Stores) -> list[str]:
+    """The files and folders that a pattern fits; a URI without one as it is. Raises CaptureError."""
+    with _translate_errors(uri):
+        return _expand(check_uri(uri), _settings(uri, stores), with_folders=True)
+
+
+def state_of(uri: str, stores: Stores) -> "pafs.FileInfo":
+    """Of a file or folder. Raises CaptureError."""
+    with _translate_errors(uri):
+        files, path = file_system(uri, _settings(uri, stores))
+        info = files.get_file_info(path)
+    if info.type == pafs.FileType.NotFound:
+        raise CaptureError(f"{uri}: no such file; check the URI")
+    return info
+
+
+def list_folder(uri: str, stores: Stores) -> list[tuple[str, "pafs.FileInfo"]]:
+    """Files and folders in a folder, by their URIs. Raises CaptureError."""
+    with _translate_errors(uri):
+        files, path = file_system(uri, _settings(uri, stores))
+        return [(f"{uri}/{each.base_name}", each) for each in files.get_file_info(pafs.FileSelector(path))]
+
+
+@contextmanager
+def _translate_errors(uri: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CaptureError(f"{uri}: cannot read ({_first_line(error)})") from error
+
+
+def _expand(uri: str, settings: Settings, *, with_folders: bool = False) -> list[str]:
     files, path = file_system(uri, settings)
-    root = _root(uri)
+    if not _PATTERN.search(path):
+        return [uri]
+    root = root_of(uri)
     before = len(file_system(root, settings)[1])  # the prefix of paths under the URI's root
-    if _PATTERN.search(path):
-        names = [f"{root}{each[before:]}" for each in _matching(files, path)]
-        if not names:
-            raise CaptureError(f"{uri}: no file matches this pattern")
+    names = [f"{root}{each[before:]}" for each in _matching(files, path, with_folders=with_folders)]
+    if not names:
+        raise CaptureError(f"{uri}: no file matches this pattern")
+    return names
+
+
+def _names(uri: str, settings: Settings) -> tuple[list[str], list[Unread]]:
+    names = _expand(uri, settings)
+    if names != [uri]:
         return names, []
+    files, path = file_system(uri, settings)
     info = files.get_file_info(path)
     if info.type == pafs.FileType.File:
         return [uri], []
@@ -100,7 +140,7 @@ def _names(uri: str, settings: Settings) -> tuple[list[str], list[Unread]]:
         raise CaptureError(f"{uri}: no such file; check the URI")
     names, unread = [], []
     for each in files.get_file_info(pafs.FileSelector(path)):
-        name = f"{root}{each.path[before:]}"
+        name = f"{uri.rstrip('/')}/{each.base_name}"
         if each.base_name.startswith("."):
             continue
         if each.type == pafs.FileType.Directory:
@@ -113,12 +153,13 @@ def _names(uri: str, settings: Settings) -> tuple[list[str], list[Unread]]:
     return in_natural_order(names), unread
 
 
-def _matching(files: Any, pattern: str) -> list[str]:
-    """Files whose paths fit, part by part."""
+def _matching(files: Any, pattern: str, *, with_folders: bool) -> list[str]:
+    """Files, and folders where they count, whose paths fit, part by part."""
     parts = pattern.split("/")
     first = next(number for number, part in enumerate(parts) if _PATTERN.search(part))
     chosen = pafs.FileSelector("/".join(parts[:first]), recursive=first + 1 < len(parts))
-    found = [each.path for each in files.get_file_info(chosen) if each.type == pafs.FileType.File]
+    kinds = (pafs.FileType.File, *((pafs.FileType.Directory,) if with_folders else ()))
+    found = [each.path for each in files.get_file_info(chosen) if each.type in kinds]
     return in_natural_order([path for path in found if _fits(path.split("/"), parts)])
 
 
@@ -127,10 +168,11 @@ def _fits(path: Sequence[str], parts: Sequence[str]) -> bool:
 
 
 def _settings(uri: str, stores: Stores) -> Settings:
-    return dict(stores).get(_root(uri), ())
+    return dict(stores).get(root_of(uri), ())
 
 
-def _root(uri: str) -> str:
+def root_of(uri: str) -> str:
+    """Scheme and host."""
     found = _ROOT.match(uri)
     return found[0] if found else uri
 

