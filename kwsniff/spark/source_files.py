@@ -77,7 +77,7 @@ class Choice:
 
 
 def find_files(paths: Sequence[str], choice: Choice, stores: Stores) -> list[Seen]:
-    """The files, and folders of which everything is meant. Raises CaptureError, UsageError."""
+    """The files, and the folders that are read whole. Raises CaptureError, UsageError."""
     found = [each for path in paths for each in _files_of(path, choice, stores)]
     if not found:
         raise CaptureError(f"{paths[0]}: none of the files there is chosen by pathGlobFilter and its like")

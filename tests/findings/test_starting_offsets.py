@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from kwsniff.findings.finding import Finding
+from kwsniff.findings.prefilter.starting_offsets import StartingOffsets
 from tests.findings.scripted import Rows, find, find_worth_asking
 
 RULE = "no_committed_offset"
@@ -130,3 +132,18 @@ def test_the_rule_is_asked_only_where_groups_begin_without_an_offset() -> None:
     first = [_asked(10, 0.5), *_begun(0.6, 0), READS]
     for rows in (healthy, first):
         assert RULE not in find_worth_asking({"partitions": rows, "members": [_member()]})
+
+
+def test_a_partition_below_zero_counts_for_the_group_that_asked_about_it() -> None:
+    """Messages may say any number: of two groups each asked twice, the most for one partition is two."""
+    counted = StartingOffsets()
+    counted.add(
+        pa.record_batch({
+            "api_name": pa.array(["OffsetFetch"] * 4).dictionary_encode(),
+            "group_id": pa.array(["billing", "audit"] * 2).dictionary_encode(),
+            "partition": pa.array([-1] * 4, pa.int32()),
+            "requested_offset": pa.nulls(4, pa.int64()),
+            "error_code": pa.array([0] * 4, pa.int16()),
+        })
+    )  # fmt: skip
+    assert counted.figures()["without_offset"] == 2

@@ -12,6 +12,7 @@ import pytest
 
 import kwsniff
 from kwsniff.cli.main import run
+from kwsniff.layout.products import Products
 from tests.layout.vendor_messages import ALL, request, response
 from tests.traffic.exchange import Exchange
 from tests.traffic.scenes import one_by_one
@@ -39,12 +40,13 @@ def versions(correlation_id: int, keys: Sequence[int], features: Sequence[str] =
     return Exchange(18, 3, correlation_id, "node-1", sized(bytes(head.data)), sized(bytes(answer.data)))
 
 
-def metadata(correlation_id: int, cluster_id: str) -> Exchange:
-    """Metadata v2 of no topic, answered by a cluster of one broker."""
+def metadata(correlation_id: int, cluster_id: str, hosts: Sequence[str] = ("10.3.0.1",)) -> Exchange:
+    """Metadata v2 of no topic, answered by a cluster of these brokers."""
     head = Encoder(False).i16(3).i16(2).i32(correlation_id).string("node-1")
     head.array([], lambda _: None)
     answer = Encoder(False).i32(correlation_id)
-    answer.array([1], lambda node: answer.i32(node).string("10.3.0.1").i32(9092).string(None))
+    brokers = [*enumerate(hosts, 1)]
+    answer.array(brokers, lambda each: answer.i32(each[0]).string(each[1]).i32(9092).string(None))
     answer.string(cluster_id).i32(1).array([], lambda _: None)
     return Exchange(3, 2, correlation_id, "node-1", sized(bytes(head.data)), sized(bytes(answer.data)))
 
@@ -111,6 +113,31 @@ def test_the_summary_and_the_ranges_name_both(two_vendors: Path) -> None:
         if row["api_key"] == 501
     }
     assert offered == {("10.3.0.1", "CreateStreams"), ("10.3.0.2", "AlterDisklessSwitch")}
+
+
+def test_a_large_cluster_asks_for_few_words_and_its_cluster_id_still_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """16 hosts of each of 8 answers at most; the cluster id comes behind all hosts."""
+    asked: list[tuple[str, str]] = []
+    number = Products.number
+
+    def note(self: Products, kind: str, word: str) -> int:
+        asked.append((kind, word))
+        return number(self, kind, word)
+
+    monkeypatch.setattr(Products, "number", note)
+    answers = [
+        metadata(1 + turn, f"cluster-{turn}", [f"broker-{turn}-{host}" for host in range(1000)])
+        for turn in range(12)
+    ]
+    last = metadata(1, "redpanda.1b2c", [f"b-{host}" for host in range(1000)])
+    path = capture(tmp_path / "large.pcap", answers, [last, call("redpanda", 15000, 2)])
+    assert [row for row in named(path) if row[0] == 15000] == [(15000, "DescribeRedpandaRoles", None)]
+    hosts = [word for kind, word in asked if kind == "host"]
+    assert len(hosts) == 9 * 16
+    assert ("cluster_id", "cluster-7") in asked
+    assert ("cluster_id", "cluster-8") not in asked
 
 
 def test_topics_errors_and_throttle_of_vendors_calls_are_in_the_tables(two_vendors: Path) -> None:

@@ -7,6 +7,7 @@ from kwsniff.core.wire.tape cimport Op
 
 cdef enum:
     MOST_TOLD = 8               # answers of a connection that are looked at
+    MOST_WORDS = 16             # of an answer and a kind
 
 cdef enum Proof:                # what a word is, in the order of PROOFS
     PROOF_API

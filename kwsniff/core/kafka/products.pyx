@@ -6,7 +6,8 @@ Rules
   2. It decides once, and for calls that begin after that. Those before stay as they were read: a name is not guessed.
   3. Of several products that one answer shows, the one with the lowest number counts: the first of servers.tsv.
   4. Python is asked once per word. What it said is kept in as many places as there are; a word that needs one of them
-     takes it from another.
+     takes it from another. Of each kind the first MOST_WORDS of an answer count, so that neither a thousand brokers nor
+     what an author of a capture wrote can ask for more.
 
     answer of ApiVersions, Metadata -> its tape -> words -> known_words, or recognise() -> kafka.product
 """
@@ -28,7 +29,8 @@ cdef void learn_product(Context* context, KafkaConnection* kafka, const Op* ops,
     cdef size_t i
     cdef Cell* cell
     cdef const Op* op
-    cdef int found = 0
+    cdef int[4] words = [0, 0, 0, 0]
+    cdef int kind, found = 0
     if context.recognise == NULL or kafka.num_told >= MOST_TOLD:
         return
     kafka.num_told += 1
@@ -37,21 +39,32 @@ cdef void learn_product(Context* context, KafkaConnection* kafka, const Op* ops,
         op = &ops[cell.node]
         if op.meaning == MEANING_TOPIC:        # what follows is about topics
             break
-        if op.kind == KIND_INT16:
-            if op.meaning == MEANING_API_KEY and find_slot(&context.apis, <int>cell.value) < 0:
-                found = lower(found, ask_number(context, cell.value))
-        elif op.kind == KIND_STRING and cell.value > 0:
-            if op.meaning == MEANING_FEATURE:
-                found = lower(found, ask(context, PROOF_FEATURE, keep(drop(message, cell.offset), <size_t>cell.value)))
-            elif op.meaning == MEANING_CLUSTER_ID:
-                found = lower(found, ask(context, PROOF_CLUSTER_ID, keep(drop(message, cell.offset), <size_t>cell.value)))
-            elif op.meaning == MEANING_HOST:
-                found = lower(found, ask(context, PROOF_HOST, keep(drop(message, cell.offset), <size_t>cell.value)))
+        kind = proof_of(context, op, cell)
+        if kind < 0 or words[kind] == MOST_WORDS:
+            continue
+        words[kind] += 1
+        if kind == PROOF_API:
+            found = lower(found, ask_number(context, cell.value))
+        else:
+            found = lower(found, ask(context, kind, keep(drop(message, cell.offset), <size_t>cell.value)))
     kafka.product = found
 
 
+cdef inline int proof_of(Context* context, const Op* op, const Cell* cell) noexcept nogil:
+    """What kind of proof a cell may be; -1 for none."""
+    if op.kind == KIND_INT16:
+        return PROOF_API if op.meaning == MEANING_API_KEY and find_slot(&context.apis, <int>cell.value) < 0 else -1
+    if op.kind != KIND_STRING or cell.value <= 0:
+        return -1
+    if op.meaning == MEANING_FEATURE:
+        return PROOF_FEATURE
+    if op.meaning == MEANING_CLUSTER_ID:
+        return PROOF_CLUSTER_ID
+    return PROOF_HOST if op.meaning == MEANING_HOST else -1
+
+
 cdef inline int lower(int one, int other) noexcept nogil:
-    """The lower number of two, of which 0 is none."""
+    """The lower of two products' numbers; 0 means no product."""
     return one if other == 0 or 0 < one < other else other
 
 

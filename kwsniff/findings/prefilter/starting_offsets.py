@@ -35,7 +35,8 @@ class StartingOffsets:
         offsets = numbers_of(batch, "requested_offset", null=-1)
         self._listed += int(np.count_nonzero(listed & (offsets > 0)))
         rows = np.flatnonzero(asked & (offsets < 0) & (numbers_of(batch, "error_code", null=0) == 0))
-        places = groups[rows].astype(np.int64) << 32 | numbers_of(batch, "partition", null=0)[rows]
+        partitions = numbers_of(batch, "partition", null=0)[rows].astype(np.int64) & 0xFFFFFFFF
+        places = groups[rows].astype(np.int64) << 32 | partitions
         for place, times in zip(*np.unique(places, return_counts=True), strict=True):
             self._without[known[int(place) >> 32], int(place) & 0xFFFFFFFF] += int(times)
         self._forget_where_crowded()
