@@ -97,8 +97,8 @@ def foreign_bytes() -> int:
 
 
 def keep_below(limit: int) -> None:
-    """Releases freed memory where the process comes near its limit."""
-    if resident_bytes() > limit * 3 // 4:
+    """Releases freed memory where the process comes near its limit: taking it again costs page faults."""
+    if resident_bytes() > limit * 7 // 8:
         release_memory()
 
 
