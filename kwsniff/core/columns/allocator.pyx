@@ -12,7 +12,7 @@ cdef extern from *:
     #include <malloc.h>
     static void kwsniff_trim(void) { malloc_trim(0); }
     static void kwsniff_one_arena(void) { mallopt(M_ARENA_MAX, 1); }
-    static void kwsniff_keep(void) { mallopt(M_MMAP_THRESHOLD, 4 << 20); mallopt(M_TRIM_THRESHOLD, 8 << 20); }
+    static void kwsniff_keep(void) { mallopt(M_MMAP_THRESHOLD, 32 << 20); mallopt(M_TRIM_THRESHOLD, 64 << 20); }
     #else
     static void kwsniff_trim(void) {}
     static void kwsniff_one_arena(void) {}
@@ -31,7 +31,7 @@ def give_memory_back():
 
 
 def keep_freed_memory():
-    """Has the C library keep up to 8 MiB of what was freed for each arena: else growing columns are given
+    """Has the C library keep up to 64 MiB of what was freed for each arena: else growing columns are given
     back to the system, and asked for again, with every batch of rows."""
     keep()
 

@@ -13,7 +13,7 @@ Rules
 from os import urandom
 
 from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int32_t, int64_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy
 
 from kwsniff.core.bytes.hash cimport mix
@@ -87,7 +87,7 @@ cdef struct Combinations:
 cdef int make_combinations(Combinations* known, Py_ssize_t columns, Py_ssize_t rows) except -1:
     known.places, known.columns, known.num = LEAST_PLACES, columns, 0
     known.table = <int32_t*>calloc(known.places, sizeof(int32_t))
-    known.values = <int64_t*>calloc(max(rows, 1) * columns, sizeof(int64_t))
+    known.values = <int64_t*>malloc(max(rows, 1) * columns * sizeof(int64_t))
     if known.table is NULL or known.values is NULL:
         free_combinations(known)
         raise MemoryError("no memory for the counts of rows")
