@@ -29,6 +29,7 @@ from kwsniff.analysis.rows import Rows
 from kwsniff.analysis.sorted_tables import sort_tables
 from kwsniff.analysis.summary import Summary
 from kwsniff.analysis.table_selection import chosen_tables, delivered_tables
+from kwsniff.analysis.upstream_calls import fill_upstream_calls
 from kwsniff.analyzers import start_analyzer
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.errors import CaptureError, UsageError
@@ -184,7 +185,7 @@ def _run(
     made = _add_sources(plan.chosen, len(plan.found.captures) > 1)
     found = plan.found._replace(unread=list(plan.found.unread))
     with _writer(plan.output, made, plan.run) as writer, ExitStack() as stack:
-        summary = Summary(plan.ports, twins)
+        memory, summary = plan.bounds.memory + plan.foreign, Summary(plan.ports, twins)
         rows = stack.enter_context(
             Rows(
                 plan.catalog,
@@ -194,7 +195,7 @@ def _run(
                 twins,
                 plan.only,
                 networks,
-                memory=plan.bounds.memory + plan.foreign,
+                memory=memory,
                 beside=plan.num_analyzers > 1,
             )
         )
@@ -211,7 +212,8 @@ def _run(
         places = join_twins(places, summary.captures, twins.apart)
         places.fill_places(summary.captures)
         if places and "hops" in made:
-            summary.places = measure_hops(writer, rows, places, plan.bounds.memory + plan.foreign)
+            summary.places = measure_hops(writer, rows, places, memory)
+        fill_upstream_calls(writer, rows.batches, places.printable, plan.catalog, memory)
         rows.write_rows("captures", captures_batch(summary.captures))
         changes = rows.shown_ids.late_names(summary.late_topics)
         if not writer:
@@ -219,12 +221,12 @@ def _run(
         for table, change in changes.items():
             writer.rewrite(table, change)
         if "findings" in made:
-            memory, late = memory_left(plan.bounds.memory + plan.foreign), bool(changes)
-            summary.findings = write_findings(writer, rows.figures, summary.rows, late=late, memory=memory)
+            left, late = memory_left(memory), bool(changes)
+            summary.findings = write_findings(writer, rows.figures, summary.rows, late=late, memory=left)
         if plan.sort:
-            sort_tables(writer, plan.chosen, plan.bounds.memory + plan.foreign)
-        left = set(made) - set(plan.chosen)
-        return Analysis(summary, writer.commit(left), {}, {}, plan.chosen, run_id=plan.run)
+            sort_tables(writer, plan.chosen, memory)
+        unwanted = set(made) - set(plan.chosen)
+        return Analysis(summary, writer.commit(unwanted), {}, {}, plan.chosen, run_id=plan.run)
 
 
 def _find_twins(

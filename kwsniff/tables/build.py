@@ -146,9 +146,11 @@ def _binaries(rows: int, nulls: int, mask: pa.Buffer | None, buffers: Sequence[A
     )
 
 
-def make_nulls(column: Column, rows: int) -> pa.DictionaryArray:
-    """A closed list's column without values, for rows whose findings are not known."""
-    words = texts(DERIVED_ENUMS[column.enum or ""])
+def make_nulls(column: Column, rows: int) -> pa.Array:
+    """A number's or closed list's column without values, for rows of a run that has not ended."""
+    if column.enum is None:
+        return pa.nulls(rows, _FIXED[column.type])
+    words = texts(DERIVED_ENUMS[column.enum])
     return pa.DictionaryArray.from_arrays(pa.nulls(rows, pa.int8()), words, safe=False)
 
 

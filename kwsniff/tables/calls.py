@@ -263,6 +263,14 @@ API_CALLS = TableSchema(
             null=NOT_NAMED,
         ),
         _text("rack_id", "Rack of the client (KIP-392).", "rack_id of the request"),
+        Column(
+            name="upstream_call_id",
+            type="int64",
+            doc="Call by which a proxy passed this one on: [proxies](../places.md#proxies).",
+            source="batches, members and producers that both calls have, and their times",
+            null="no proxy, not proven, more than the memory allows, or rows of live or pipeline",
+            judged=True,
+        ),
         HARM,
     ),
 )

@@ -28,7 +28,7 @@ class Column:
     ``null``: the meaning of a null; None if the column is never null. ``enum``: name of the closed list of a
     string. ``source``: the bytes of the capture that the value comes from, or its computation.
     ``from_layouts``: the core has the number of an API, whose name is in the layouts.
-    ``judged``: null until the findings of a run are known.
+    ``judged``: null until all rows of a run are known.
     ``statistics``: parquet keeps minimum and maximum. Only for usual filter columns, because it takes time.
     """
 

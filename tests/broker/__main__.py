@@ -19,6 +19,7 @@ from pathlib import Path
 from tests.broker import artifacts, clientlog, requestlog
 from tests.broker.about import about
 from tests.broker.handovers import HANDOVERS
+from tests.broker.proxies import PROXIED
 from tests.broker.stage import SCENARIOS, Stage
 from tests.broker.ways import RECORDS
 from tests.record.scrub import scrubbed
@@ -36,6 +37,7 @@ PLAYS = (
     "versions",
     "ways",
     "handovers",
+    "proxies",
 )
 LARGEST = 400_000
 LONGEST_S = 900
@@ -64,7 +66,7 @@ def record(name: str, captures: Path = CAPTURES) -> str:
         (kept / scene.file).write_bytes(gzip.compress(whole, mtime=0) if fresh.name != scene.file else whole)
         if scene.keylog:
             shutil.copy(fresh.with_name(scene.keylog), kept / scene.keylog)
-        for noted in (RECORDS, HANDOVERS):
+        for noted in (RECORDS, HANDOVERS, PROXIED):
             if (records := fresh.with_name(noted)).exists():
                 shutil.copy(records, kept / noted)
         requestlog.written(kept / "witness.tsv", logged)

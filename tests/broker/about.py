@@ -39,6 +39,7 @@ def about(name: str, scene: Scenario, stage: Stage, logged: Sequence[Logged]) ->
         *(['measured = "client.tsv"'] if stage.measured else []),
         *(['records = "records.tsv"'] if stage.capture.with_name("records.tsv").exists() else []),
         *(['handovers = "handovers.tsv"'] if stage.capture.with_name("handovers.tsv").exists() else []),
+        *(['proxied = "proxied.tsv"'] if stage.capture.with_name("proxied.tsv").exists() else []),
         f"recorded = {datetime.now(UTC):%Y-%m-%d}",
         f"witnessed = [{stage.begin:{MOMENT}}, {stage.end:{MOMENT}}]",
         f"command = {quoted(f'python -m tests.broker {name}')}",

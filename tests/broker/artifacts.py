@@ -25,7 +25,12 @@ BROKERS = {
     "2.8.2": ("kafka_2.13", *_LOG4J_1),
 }
 AGENT = ("name.neykov", "extract-tls-secrets", "4.0.0")
+PROXY = "kroxylicious-0.12.0"
 CLIENTS = dict.fromkeys(("0.10.2.2", "0.11.0.3", "1.1.1", "2.3.1"), ("kafka-clients", *_LOG4J_1))
+
+
+# What is no release of Kafka.
+OTHERS = {PROXY: ("io.kroxylicious:kroxylicious-runtime:0.12.0", "org.slf4j:slf4j-simple:2.0.16")}
 
 
 def why_not() -> str | None:
@@ -64,7 +69,7 @@ def agent() -> Path:
 
 
 def _pom(version: str) -> str:
-    wanted = BROKERS.get(version) or CLIENTS.get(version) or ("kafka_2.13", *_LOG4J_2)
+    wanted = (BROKERS | CLIENTS | OTHERS).get(version) or ("kafka_2.13", *_LOG4J_2)
     names = [name if ":" in name else f"{KAFKA}:{name}:{version}" for name in wanted]
     parts = [dict(zip(("groupId", "artifactId", "version"), name.split(":"), strict=True)) for name in names]
     replaced = [

@@ -35,8 +35,8 @@ class Truth:
 
     @property
     def path(self) -> Path:
-        """The recording."""
-        return FIELD / f"{self.capture}.pcap"
+        """The recording, compressed or not."""
+        return next(FIELD.glob(f"{self.capture}.pcap*"))
 
     def faults(self, rows: Iterable[dict[str, Any]]) -> list[str]:
         """What is wrong about these rows of `findings`; nothing where they are right."""

@@ -160,7 +160,8 @@ def test_a_capture_says_what_it_is(folder: Path) -> None:
     about = tomllib.loads((folder / "about.toml").read_text("utf-8"))
     assert {"purpose", "shows", "file", "recorded", "command", "client", "broker", "requests"} <= set(about)
     assert (folder / about["file"]).is_file()
-    beside = [about[key] for key in ("witness", "measured", "records", "handovers", "keylog") if key in about]
+    others = ("witness", "measured", "records", "handovers", "proxied", "keylog")
+    beside = [about[key] for key in others if key in about]
     wanted = {"about.toml", about["file"], *beside}
     assert {path.name for path in folder.iterdir()} == wanted
     assert f"| `{folder.name}` |" in (ROOT / "captures" / "README.md").read_text("utf-8")

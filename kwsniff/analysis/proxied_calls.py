@@ -1,0 +1,372 @@
+"""Calls on both sides of a proxy: which upstream call answers a client's call.
+
+A proxy that reads Kafka's messages writes its own: correlation ids, names, versions and addresses may change.
+What survives are batches (producer id, epoch, sequence, CRC), members and producers. A call of the upstream
+connection begins after the client's call and ends before it does. Connections that share such calls belong
+together, and so do their other calls, in their order.
+
+    client ── calls ──▶ proxy ── upstream calls ──▶ broker
+"""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.analysis.proxies import OF_SERVERS, PossibleProxies
+from kwsniff.core.columns.aligned_calls import NO_END, align_calls
+from kwsniff.filter.tokens import quote
+from kwsniff.findings.database import hush, open_database
+from kwsniff.findings.table_views import source_of
+from kwsniff.tables.arrays import Numbers, numbers, whole_numbers
+from kwsniff.temporary import temporary_folder
+
+COLUMN: Final = "upstream_call_id"
+_NO_BATCHES: Final = """
+(select 0::bigint as call_id, 0 as partition, 0::bigint as crc, 0 as record_count,
+    now() as max_timestamp limit 0)
+"""
+_SHARE: Final = 0.9
+"""Part of an upstream connection's proven calls that have to be of one client connection."""
+_LEAST_FETCHES: Final = 8
+"""Fetches that prove a connection where nothing else does: several clients may read the same batches."""
+_LEAST_CALLS: Final = 2
+"""Calls of a connection through a proven proxy that have to fit, where nothing else proves it."""
+_FAR_BETTER: Final = 2
+"""How many times more slack the next best of two connections has that fit alike."""
+_CANDIDATES: Final = 32
+"""Connections of clients that are tried for such a connection: the last ones before it, and some later ones,
+since a capture may begin between packets of both."""
+_LATER: Final = 8
+_SAMPLE: Final = 256
+"""Calls of a connection that are tried."""
+_TOGETHER: Final = 1024
+
+_LEGS: Final = """
+create temp table leg as
+select connection_id, broker_address as address, broker_port as port, client_address as host,
+    coalesce(place, 0) as place, twin_of, first_time, last_time,
+    (broker_address, broker_port) in (select (unnest($addresses::varchar[]), unnest($ports::integer[])))
+        as is_client,
+    client_address in (select unnest($hosts::varchar[])) as is_upstream
+from connections left join (
+    select unnest($captures::varchar[]) as capture, unnest($places::bigint[]) as place
+) using (capture)
+where calls > 0 and coalesce(caller not in (select unnest($servers::varchar[])), true)
+    and (is_client or is_upstream)
+"""
+_CALLS: Final = """
+create temp table call as
+with batch as (
+    select call_id, sum(hash(partition, crc, record_count, max_timestamp) >> 16)::bigint as key
+    from record_batches where crc is not null group by call_id
+)
+select c.call_id, c.connection_id, c.api_key, l.* exclude (connection_id, first_time, last_time),
+    epoch_us(request_time) as begins, coalesce(epoch_us(response_end_time), $no_end) as ends,
+    c.acks is not distinct from 0 as unanswered, is_log_fetch as is_fetch,
+    coalesce(request_bytes, -1) as size,
+    case when b.key is not null then b.key
+        when c.member_id <> '' then (hash('member', c.member_id, c.generation) >> 16)::bigint
+        when c.producer_id >= 0 then (hash('producer', c.producer_id, c.producer_epoch) >> 16)::bigint
+        else 0 end as key
+from api_calls c join leg l using (connection_id) left join batch b using (call_id)
+    left join (select unnest($fetches::smallint[]) as api_key, true as is_log_fetch) using (api_key)
+where request_time is not null
+"""
+_VOTES: Final = """
+with one as (from call where key <> 0 and twin_of is null),
+vote as (
+    select d.connection_id as client, u.connection_id as upstream, d.address, u.host,
+        count(*) as votes, count(*) filter (u.is_fetch is null) as certain
+    from (from one where is_upstream) u asof join (from one where is_client) d
+        on u.api_key = d.api_key and u.place = d.place and u.key = d.key and u.begins > d.begins
+    where (u.address, u.port) <> (d.address, d.port)
+        and (u.ends <= d.ends and d.ends < $no_end or u.unanswered and d.unanswered)
+    group by all
+),
+total as (
+    select connection_id as upstream, count(*) as calls, count(*) filter (is_fetch is null) as others
+    from one where is_upstream group by all
+)
+select client, upstream, votes, certain, calls, others, address, host
+from vote join total using (upstream) order by votes desc, client, upstream
+"""
+_TWINS: Final = """
+select t.twin_of, t.connection_id from leg t join leg c on c.connection_id = t.twin_of
+where (t.address, t.port) <> (c.address, c.port) and t.place = c.place
+"""
+_BESIDE: Final = """
+create temp table candidate as
+with other as (
+    from leg where twin_of is null and connection_id not in (select unnest($known::bigint[]))
+),
+client as (
+    select *, row_number() over (partition by place order by first_time, connection_id) as rank
+    from other where is_client and address in (select unnest($addresses::varchar[]))
+),
+upstream as (
+    select u.*, coalesce(c.rank, 0) + $later - unnest(range($most)) as rank
+    from (from other where is_upstream and host in (select unnest($hosts::varchar[]))) u
+        asof left join client c on c.place = u.place and c.first_time <= u.first_time
+)
+select row_number() over (order by u.connection_id, c.connection_id) - 1 as talk,
+    c.connection_id as client, u.connection_id as upstream
+from upstream u join client c using (place, rank)
+where (u.address, u.port) <> (c.address, c.port) and c.last_time >= u.first_time
+"""
+_SAMPLED: Final = """
+create temp table sample as
+from call where connection_id in (select upstream from candidate)
+qualify row_number() over (partition by connection_id order by begins, call_id) <= $most
+"""
+_SPANS: Final = """
+create temp table span as
+select connection_id as upstream, min(begins) as least, max(begins) as most from sample group by all
+"""
+_SAMPLED_CALLS: Final = """
+select talk, call_id, api_key, key, begins, ends, size
+from candidate c join span using (upstream) join call on c.client = call.connection_id
+where talk between $first and $last and begins <= most and ends >= least order by talk, begins, call_id
+"""
+_SAMPLED_UPSTREAM: Final = """
+select talk, call_id, api_key, key, begins, ends, size
+from candidate join sample on upstream = connection_id
+where talk between $first and $last order by talk, begins, call_id
+"""
+_ROWS: Final = """
+select talk, call_id, api_key, key, begins, ends, size from call join (
+    select unnest($connections::bigint[]) as connection_id, unnest($talks::bigint[]) as talk
+) using (connection_id)
+order by talk, begins, call_id
+"""
+Pairs = dict[int, int]
+"""Upstream connection -> client connection."""
+Tables = Mapping[str, Sequence[str | PathLike[str]] | pa.Table]
+
+
+class UpstreamCalls(NamedTuple):
+    """Calls of clients, ascending, and the upstream call of each."""
+
+    calls: Numbers
+    upstream: Numbers
+
+    def fill(self, rows: pa.Table) -> pa.Table:
+        """Rows of api_calls with their upstream calls."""
+        ids = np.concatenate([np.zeros(0, np.int64), *(whole_numbers(c, -1) for c in rows["call_id"].chunks)])
+        places = np.searchsorted(self.calls, ids).clip(max=len(self.calls) - 1)
+        found = self.calls[places] == ids
+        column = numbers(pa.int64(), np.where(found, self.upstream[places], 0), found)
+        return rows.set_column(rows.schema.get_field_index(COLUMN), COLUMN, column)
+
+
+def join_upstream_calls(
+    tables: Tables, proxies: PossibleProxies, places: Mapping[str, int], fetches: Sequence[int], memory: str
+) -> UpstreamCalls | None:
+    """`tables`: connections, api_calls and mostly record_batches, files or rows. `places`: name of a capture
+    -> where it was taken. `fetches`: keys of APIs that fetch records. `memory`: what DuckDB may take. None if
+    no call has an upstream call."""
+    with temporary_folder() as folder:
+        database = open_database()
+        try:
+            hush(database)
+            database.execute(
+                f"set memory_limit = '{memory}'; set temp_directory = {quote(folder)}; set threads = 1"
+            )
+            for name, rows in tables.items():
+                if isinstance(rows, pa.Table):
+                    database.register(name, rows)
+                else:
+                    database.execute(f"create temp view {name} as from {source_of(rows)}")
+            if "record_batches" not in tables:
+                database.execute(f"create temp view record_batches as from {_NO_BATCHES}")
+            return _join(database, proxies, places, fetches)
+        finally:
+            database.close()
+
+
+def _join(
+    database: Any, proxies: PossibleProxies, places: Mapping[str, int], fetches: Sequence[int]
+) -> UpstreamCalls | None:
+    endpoints = sorted(proxies.endpoints)
+    database.execute(
+        _LEGS,
+        {
+            "addresses": [address for address, _ in endpoints],
+            "ports": [port for _, port in endpoints],
+            "hosts": sorted(proxies.hosts),
+            "captures": [*places],
+            "places": [*places.values()],
+            "servers": OF_SERVERS,
+        },
+    )
+    database.execute(_CALLS, {"fetches": fetches, "no_end": NO_END})
+    proven = _choose_pairs(database)
+    pairs = dict(proven.pairs)
+    if pairs:
+        pairs |= _choose_beside(database, proven)
+    twins = database.execute(_TWINS).fetchall()
+    # Which of two twins is the upstream one is known by their calls alone.
+    found = [_join_pairs(database, pairs, least=0)]
+    found += [_join_pairs(database, part, least=_SHARE) for part in (_reverse(twins), dict(twins))]
+    calls, upstream = (np.concatenate([each[at] for each in found]) for at in (0, 1))
+    order = np.argsort(calls, kind="stable")
+    return UpstreamCalls(calls[order], upstream[order]) if len(calls) else None
+
+
+def _reverse(pairs: Sequence[tuple[int, int]]) -> Pairs:
+    return {other: one for one, other in pairs}
+
+
+class _Proven(NamedTuple):
+    pairs: Pairs
+    proxies: set[tuple[str, str]]
+    """Where each proxy listens, and the host that it connects from."""
+
+
+class _Calls(NamedTuple):
+    """Calls of conversations, by column, in the order of `talks` and `begins`."""
+
+    talks: Numbers
+    ids: Numbers
+    apis: Numbers
+    keys: Numbers
+    begins: Numbers
+    ends: Numbers
+    sizes: Numbers
+
+
+def _choose_pairs(database: Any) -> _Proven:
+    """Connections that share batches, members or producers."""
+    found = _Proven({}, set())
+    rows = database.execute(_VOTES, {"no_end": NO_END})
+    for client, upstream, votes, certain, calls, others, address, host in rows.fetchall():
+        enough = certain >= 1 and _are_nearly_all(certain, others) if others else votes >= _LEAST_FETCHES
+        if upstream not in found.pairs and enough and _are_nearly_all(votes, calls):
+            found.pairs[upstream] = client
+            found.proxies.add((address, host))
+    return found
+
+
+def _are_nearly_all(fitting: int, number: int) -> bool:
+    """One may miss its other side where a capture begins."""
+    return fitting >= _SHARE * number or number - fitting <= 1 < fitting
+
+
+def _choose_beside(database: Any, proven: _Proven) -> Pairs:
+    """Other connections through these proxies: those whose calls fit the calls of one connection."""
+    pairs = proven.pairs
+    told = {"known": [*pairs, *pairs.values()], "addresses": [address for address, _ in proven.proxies]}
+    told |= {"hosts": [host for _, host in proven.proxies], "most": _CANDIDATES, "later": _LATER}
+    database.execute(_BESIDE, told)
+    database.execute(_SAMPLED, {"most": _SAMPLE})
+    database.execute(_SPANS)
+    rows = database.execute("from candidate order by talk").fetchall()
+    fits = [
+        _Fit(upstream, client, score, slack)
+        for begin in range(0, len(rows), _TOGETHER)
+        for (_, client, upstream), (score, slack) in zip(
+            rows[begin : begin + _TOGETHER],
+            _score(database, begin, len(rows[begin : begin + _TOGETHER])),
+            strict=True,
+        )
+        if score is not None
+    ]
+    return _choose_fits(fits)
+
+
+class _Fit(NamedTuple):
+    """A connection whose calls fit those of a client's connection."""
+
+    upstream: int
+    client: int
+    score: tuple[int, int]
+    """Calls that fit, and those of them with the same size."""
+    slack: int
+    """Microseconds by which the client's calls take longer, in sum."""
+
+
+def _choose_fits(fits: Sequence[_Fit]) -> Pairs:
+    """For each upstream connection the only client's connection that fits, or fits far better than others
+    that no other one has."""
+    found: Pairs = {}
+    left = sorted(fits, key=lambda fit: fit.slack)
+    while left:
+        options: dict[int, list[_Fit]] = {}
+        for fit in left:
+            options.setdefault(fit.upstream, []).append(fit)
+        chosen = [each for each in map(_find_best, options.values()) if each is not None]
+        for fit in chosen:
+            if fit.client not in found.values():
+                found[fit.upstream] = fit.client
+        taken = {*found.values()}
+        rest = [fit for fit in left if fit.upstream not in found and fit.client not in taken]
+        if len(rest) == len(left):
+            break
+        left = rest
+    return found
+
+
+def _find_best(fits: Sequence[_Fit]) -> _Fit | None:
+    """`fits`: those with the least slack first."""
+    top = max(fit.score for fit in fits)
+    best, *others = (fit for fit in fits if fit.score == top)
+    return None if others and others[0].slack < _FAR_BETTER * best.slack else best
+
+
+def _score(database: Any, first: int, number: int) -> list[tuple[tuple[int, int] | None, int]]:
+    """Score and slack of each candidate; None if few calls fit."""
+    told = {"first": first, "last": first + number - 1}
+    clients = _Calls(*_fetch(database, _SAMPLED_CALLS, told))
+    upstream = _Calls(*_fetch(database, _SAMPLED_UPSTREAM, told))
+    at = _align(clients, upstream)
+    fits = np.flatnonzero(at >= 0)
+    own = at[fits]
+    same = fits[clients.sizes[own] == upstream.sizes[fits]]
+    slack = upstream.begins[fits] - clients.begins[own]
+    ended = (clients.ends[own] < NO_END) & (upstream.ends[fits] < NO_END)
+    slack[ended] += (clients.ends[own] - upstream.ends[fits])[ended]
+    slacks = np.bincount(upstream.talks[fits] - first, slack, minlength=number).astype(np.int64).tolist()
+    all_, calls, fitting, equal = (
+        np.bincount(talks - first, minlength=number).tolist()
+        for talks in (upstream.talks, clients.talks, upstream.talks[fits], upstream.talks[same])
+    )
+    return [
+        (
+            (fit, alike) if fit >= _LEAST_CALLS and _are_nearly_all(fit, num) and fit >= few / 2 else None,
+            spare,
+        )
+        for num, few, fit, alike, spare in zip(all_, calls, fitting, equal, slacks, strict=True)
+    ]
+
+
+def _align(clients: _Calls, upstream: _Calls) -> Numbers:
+    """The place of each upstream call's call, or -1."""
+    found = np.empty(len(upstream.ids), np.int64)
+    one, other = ((each.talks, *each[2:6]) for each in (clients, upstream))
+    align_calls(one, other, found)
+    return found
+
+
+def _join_pairs(database: Any, pairs: Pairs, *, least: float) -> UpstreamCalls:
+    """`least`: part of the upstream calls that have to belong to calls; else none does."""
+    if not pairs:
+        return UpstreamCalls(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    talks = {client: number for number, client in enumerate(sorted({*pairs.values()}))}
+    of_upstream = {upstream: talks[client] for upstream, client in pairs.items()}
+    clients, upstream = (
+        _Calls(*_fetch(database, _ROWS, {"connections": [*told], "talks": [*told.values()]}))
+        for told in (talks, of_upstream)
+    )
+    found = _align(clients, upstream)
+    all_, fitting = (
+        np.bincount(each, minlength=len(talks)) for each in (upstream.talks, upstream.talks[found >= 0])
+    )
+    joined = np.flatnonzero((found >= 0) & (fitting >= least * all_)[upstream.talks])
+    return UpstreamCalls(clients.ids[found[joined]], upstream.ids[joined])
+
+
+def _fetch(database: Any, query: str, told: Mapping[str, Any]) -> list[Numbers]:
+    columns = database.execute(query, told).fetchnumpy()
+    return [np.ascontiguousarray(column, np.int64) for column in columns.values()]
