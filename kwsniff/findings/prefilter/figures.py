@@ -44,6 +44,7 @@ _LONGEST_US: Final = 10**15
 _MALFORMED: Final = ("framing_lost", "undecodable_request")
 _VIOLATIONS: Final = (
     "answered_out_of_order", "unexpected_response", "undecodable_response", "null_not_allowed",
+    "aborted_out_of_order",
 )  # fmt: skip
 
 
@@ -220,7 +221,11 @@ class Figures:
         self._count_group_calls(batch)
         acks = column_in(batch, "acks")
         sums["waits_for_replicas"] += acks.count(-1)
-        sums["unacknowledged"] += acks.count(0)
+        unacknowledged = acks.count(0)
+        sums["unacknowledged"] += unacknowledged
+        if unacknowledged:
+            without = count_of(batch, "status", "no_response_expected")
+            sums["answered_acks_0"] += max(unacknowledged - without, 0)
         sums["full_fetches"] += column_in(batch, "session_epoch").count(0)
         sums["read_committed"] += column_in(batch, "isolation_level").count(1)
         sums["throttled_ms"] += column_in(batch, "throttle_time_ms").sum_above(above=0)
@@ -336,6 +341,7 @@ _GROUP_CALLS: Final = {"leaves": "is_leave", "heartbeats": "is_heartbeat", "shar
 """Figure -> the purpose of its calls."""
 _SUMS: Final = (
     "unanswered", "cut_off", "unnamed", "replicas", *_GROUP_CALLS, "waits_for_replicas", "unacknowledged",
+    "answered_acks_0",
     "read_committed", "full_fetches", "throttled_ms", "total_ns", "longest_ns", "longest_call_ns",
     "log_start", "slow_calls", "calls_in_line", "longest_rebalance_ns", "ended", "refused",
     "unheard", "unshaken", "ends", "endless", "silent", "syn_retries", "client_resets", "odd_resets",
