@@ -82,9 +82,9 @@ def _add_foreign_protocols(database: "duckdb.DuckDBPyConnection") -> None:
 
 def _add_protocol_rules(database: "duckdb.DuckDBPyConnection") -> None:
     """protocol_rule(quirk, rule): the rule that each quirk breaks, one sentence."""
-    from kwsniff.layout.catalog import load_catalog
+    from kwsniff.layout.quirks import load_quirks
 
-    rules = {name: quirk.rule for name, quirk in load_catalog().quirks.items()}
+    rules = {name: quirk.rule for name, quirk in load_quirks().items()}
     database.execute(
         "create temp table protocol_rule as select unnest($1::varchar[]) as quirk, "
         "unnest($2::varchar[]) as rule",
@@ -96,12 +96,12 @@ def _add_quirks(database: "duckdb.DuckDBPyConnection") -> None:
     """product_quirk(product, quirk, api_name, least, most, error_code): what is normal at servers of which
     product, of any API where `api_name` is null."""
     from kwsniff.layout.catalog import load_catalog
+    from kwsniff.layout.quirks import load_quirks
     from kwsniff.layout.spoken import error_codes
 
-    catalog = load_catalog()
-    codes = error_codes(catalog)
+    codes = error_codes(load_catalog())
     columns: dict[str, list[object]] = {name: [] for name in _QUIRK}
-    for name, quirk in catalog.quirks.items():
+    for name, quirk in load_quirks().items():
         for place in quirk.places:
             row = place.product, name, place.api, *place.versions, codes.get(place.error or "")
             for column, value in zip(columns.values(), row, strict=True):

@@ -6,8 +6,9 @@ from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 from kwsniff.errors import UsageError
-from kwsniff.layout.accepted import SAME, Accepted
+from kwsniff.layout.accepted import SAME, Accepted, load_accepted
 from kwsniff.layout.catalog import load_catalog
+from kwsniff.layout.quirks import load_quirks
 from kwsniff.tables.enums import WORDS
 
 _PRODUCT: Final = re.compile(r"([a-z][a-z _]*?)[ _:]*(\d.*)?")
@@ -55,21 +56,25 @@ def _of_apache(release: str) -> Target:
 
 
 def _of_product(product: str, release: str | None) -> Target:
-    blocks = [each for each in load_catalog().accepted if each.product == product]
+    blocks = [each for each in load_accepted() if each.product == product]
     if not blocks:
         raise UsageError(
-            f"what {_named(product)} accepts is not known; a capture shows it: "
+            f"what {_name_product(product)} accepts is not known; a capture shows it: "
             "kwsniff analyze CAPTURE -o DIR, then kwsniff sql DIR 'from api_ranges'"
         )
     chosen = _choose(blocks, release)
     if chosen is None and blocks[0].same_as == SAME:
-        raise UsageError(f"{_named(product)} runs releases of Apache Kafka: say which, as in {product}-4.1")
+        raise UsageError(
+            f"{_name_product(product)} runs releases of Apache Kafka: say which, as in {product}-4.1"
+        )
     if chosen is None:
         raise UsageError(
-            f"unknown release of {_named(product)}{f': {release}' if release else ''}; "
+            f"unknown release of {_name_product(product)}{f': {release}' if release else ''}; "
             f"known: {_list_releases(blocks)}"
         )
-    name = " ".join(filter(None, (_named(product), release if chosen.same_as == SAME else chosen.release)))
+    name = " ".join(
+        filter(None, (_name_product(product), release if chosen.same_as == SAME else chosen.release))
+    )
     return _target(name, chosen, release)
 
 
@@ -91,7 +96,7 @@ def _target(name: str, chosen: Accepted, release: str | None) -> Target:
     ranges |= {api.key: span for each, span in chosen.ranges.items() if (api := catalog.api(each))}
     closing = {
         api.key: place.versions
-        for place in catalog.quirks["versions_refused_by_closing"].places
+        for place in load_quirks()["versions_refused_by_closing"].places
         if place.product == chosen.product and (api := catalog.api(place.api or ""))
     }
     return Target(name, ranges, chosen.is_whole or chosen.same_as is not None, closing)
@@ -107,20 +112,17 @@ def _products() -> Mapping[str, str]:
     """What people call a product -> its name in servers.tsv."""
     names = load_catalog().products.names
     called = {each.replace("_", " "): each for each in names}
-    return called | {_named(each).lower(): each for each in names}
+    return called | {_name_product(each).lower(): each for each in names}
 
 
-def _named(product: str) -> str:
+def _name_product(product: str) -> str:
     return WORDS["server_product"][product].partition(",")[0]
 
 
 def _list_known() -> str:
-    names, blocks = load_catalog().releases.names, load_catalog().accepted
-    products = dict.fromkeys(each.product for each in blocks)
-    listed = (
-        f"{_named(product)} {_list_releases([each for each in blocks if each.product == product])}".strip()
-        for product in products
-    )
+    names, blocks = load_catalog().releases.names, load_accepted()
+    of_product = {each.product: [some for some in blocks if some.product == each.product] for each in blocks}
+    listed = (f"{_name_product(each)} {_list_releases(some)}".strip() for each, some in of_product.items())
     return "; ".join([", ".join(names), *listed])
 
 

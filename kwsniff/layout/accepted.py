@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Collection, Mapping
+from functools import cache
 from typing import Final, NamedTuple
 
+from kwsniff.layout.catalog import load_catalog
 from kwsniff.layout.tokens import fail
 
-ACCEPTED: Final = "accepted.txt"
+_FILE: Final = "accepted.txt"
 SAME: Final = "same"
 NONE: Final = "none"
 _HEAD: Final = re.compile(r"([a-z][a-z_]*)(?: ([0-9][0-9A-Za-z.]*))?")
@@ -26,6 +28,13 @@ class Accepted(NamedTuple):
     same_as: str | None
     ranges: Mapping[str, tuple[int, int] | None]
     is_whole: bool
+
+
+@cache
+def load_accepted() -> tuple[Accepted, ...]:
+    """The blocks of dissectors/kafka, in order."""
+    catalog = load_catalog()
+    return parse_accepted((catalog.folder / _FILE).read_text("utf-8"), _FILE, catalog.products.names)
 
 
 def parse_accepted(text: str, file: str, products: Collection[str]) -> tuple[Accepted, ...]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kwsniff.errors import LayoutError
-from kwsniff.layout.accepted import ACCEPTED, Accepted, parse_accepted
 from kwsniff.layout.api_files import add_api, plain_name, read_api_ranges
 from kwsniff.layout.causes import Cause, parse_causes
 from kwsniff.layout.check import check_layout, check_versions
@@ -25,7 +24,6 @@ from kwsniff.layout.model import REQUEST, RESPONSE, ApiRange, Field, HeaderUse, 
 from kwsniff.layout.names import PublicNames, parse_names
 from kwsniff.layout.products import FILE, Products, parse_products
 from kwsniff.layout.program import Program, compile_message, compile_schema
-from kwsniff.layout.quirks import QUIRKS, Quirk, parse_quirks
 from kwsniff.layout.reference import ErrorCode, Releases, parse_enums, parse_errors, parse_releases
 from kwsniff.layout.settings import Settings
 from kwsniff.layout.tokens import fail
@@ -238,16 +236,6 @@ class Catalog:
     def causes(self) -> Mapping[int, Cause]:
         """Usual causes of Kafka's error codes, and advice."""
         return parse_causes((self.folder / "causes.txt").read_text("utf-8"), "causes.txt")
-
-    @cached_property
-    def quirks(self) -> Mapping[str, Quirk]:
-        """Rules of the protocol, and the servers at which it is normal to break them."""
-        return parse_quirks((self.folder / QUIRKS).read_text("utf-8"), QUIRKS, self.products.names)
-
-    @cached_property
-    def accepted(self) -> tuple[Accepted, ...]:
-        """What brokers of other products than Apache Kafka accept."""
-        return parse_accepted((self.folder / ACCEPTED).read_text("utf-8"), ACCEPTED, self.products.names)
 
     @cached_property
     def settings(self) -> Settings:

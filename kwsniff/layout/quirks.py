@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Collection, Mapping
+from functools import cache
 from typing import Final, NamedTuple
 
+from kwsniff.layout.catalog import load_catalog
 from kwsniff.layout.tokens import fail
 
-QUIRKS: Final = "quirks.txt"
+_FILE: Final = "quirks.txt"
 MOST_VERSIONS: Final = 999
 _HEAD: Final = re.compile(r"[a-z][a-z0-9_]*")
 _LINE: Final = re.compile(r" +([a-z]+) +(.+)")
@@ -31,6 +33,13 @@ class Quirk(NamedTuple):
     name: str
     rule: str
     places: tuple[Place, ...]
+
+
+@cache
+def load_quirks() -> Mapping[str, Quirk]:
+    """The blocks of dissectors/kafka by name."""
+    catalog = load_catalog()
+    return parse_quirks((catalog.folder / _FILE).read_text("utf-8"), _FILE, catalog.products.names)
 
 
 def parse_quirks(text: str, file: str, products: Collection[str]) -> Mapping[str, Quirk]:

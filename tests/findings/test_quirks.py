@@ -13,6 +13,7 @@ import pytest
 import kwsniff
 from kwsniff.cli.main import run
 from kwsniff.findings.evaluate import as_json
+from kwsniff.layout.quirks import load_quirks
 from tests.core.hand import ACK, FIN, RST, START_NS, Talk
 from tests.findings.opened import call
 from tests.findings.scripted import find, find_worth_asking
@@ -220,7 +221,7 @@ def test_elsewhere_the_finding_names_the_rule_of_the_protocol(quirk: str, tmp_pa
 
 
 def test_every_quirk_has_a_case_or_a_test_of_its_own() -> None:
-    normal = {name for name, quirk in kwsniff.layout.catalog.load_catalog().quirks.items() if quirk.places}
+    normal = {name for name, quirk in load_quirks().items() if quirk.places}
     assert normal == {*CASES, "throttle_held"}
 
 

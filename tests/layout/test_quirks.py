@@ -6,7 +6,7 @@ import pytest
 
 from kwsniff.errors import LayoutError
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.layout.quirks import MOST_VERSIONS, parse_quirks
+from kwsniff.layout.quirks import MOST_VERSIONS, load_quirks, parse_quirks
 from kwsniff.layout.spoken import error_codes
 
 BLOCK = "late\n    rule    A broker must be on time.\n"
@@ -16,7 +16,7 @@ PLACE = "    at      {}\n    why     it is slow\n    source  a thread\n"
 def test_it_names_apis_versions_and_errors_that_there_are() -> None:
     catalog = load_catalog("")
     codes = error_codes(catalog)
-    for quirk in catalog.quirks.values():
+    for quirk in load_quirks().values():
         assert quirk.rule.endswith(".")
         for place in quirk.places:
             assert place.why

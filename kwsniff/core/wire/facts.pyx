@@ -267,10 +267,6 @@ cdef inline void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, 
     elif (meaning == MEANING_OFFSET or meaning == MEANING_LOG_START_OFFSET or meaning == MEANING_COMMITTED_OFFSET
             or meaning == MEANING_BASE_OFFSET or meaning == MEANING_READ_REPLICA):
         take_offset(hit_here(facts, fold), meaning, cell.value)
-    elif meaning == MEANING_ABORTED_OFFSET:
-        if cell.value < fold.aborted:
-            know_first(&facts.aborted_behind, cell.value)
-        fold.aborted = cell.value
     elif meaning == MEANING_ACKS:
         facts.has_acks = True
         facts.acks = <int16_t>cell.value
@@ -326,6 +322,10 @@ cdef inline void take_number(Facts* facts, Fold* fold, const Op* op, Cell* cell)
     """Numbers that say something of the whole call: those of the message itself or of a struct right in it."""
     cdef uint8_t meaning = op.meaning
     if fold.depth > 1:
+        if meaning == MEANING_ABORTED_OFFSET:
+            if cell.value < fold.aborted:
+                know_first(&facts.aborted_behind, cell.value)
+            fold.aborted = cell.value
         if fold.depth == OWN_DEPTH and meaning == MEANING_REPLICA_ID and op.kind <= KIND_UINT32:
             know_first(&facts.replica_id, cell.value)
         return
