@@ -42,7 +42,7 @@ CLIENTS = TableSchema(
         _setting(
             "features",
             "strings",
-            "Settings in the client id, as WarpStream reads them.",
+            "Settings for WarpStream in the client id.",
             "client id",
             "none",
         ),
