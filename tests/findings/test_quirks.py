@@ -85,6 +85,12 @@ def versions_4(number: int) -> Said:
     return Said(sized(asked), None)
 
 
+def versions_0(number: int) -> Said:
+    """ApiVersions v0, answered with Metadata alone."""
+    told = struct.pack(">ihi", number, 0, 1) + struct.pack(">hhh", 3, 0, 12)
+    return Said(sized(head(18, 0, number)), sized(told))
+
+
 def end_txn(number: int, error: int) -> Said:
     asked = text("pay") + struct.pack(">qhb", 7, 0, 1)
     return Said(sized(head(26, 1, number) + asked), sized(struct.pack(">iih", number, 0, error)))
@@ -157,7 +163,7 @@ CASES: dict[str, tuple[str, Callable[[], Sequence[Sequence[Said]]], str, str]] =
     ),
     "versions_refused_by_closing": (
         "event_hubs",
-        lambda: [[], [versions_4(2)], [versions_4(3)]],
+        lambda: [[versions_0(2)], [versions_4(3)], [versions_4(4)]],
         "broker_hangs_up",
         "with UNSUPPORTED_VERSION (KIP-511)",
     ),
@@ -207,6 +213,7 @@ def test_it_is_quiet_where_it_is_normal(
     assert [row["product"] for row in kwsniff.analyze(path).servers.to_pylist()] == [product]
     found = why(path, capsys)
     assert [each["finding"] for each in found["findings"] if each["severity"] != "info"] == []
+    assert CASES[quirk][2] not in {each["finding"] for each in found["findings"]}
     assert found["account"]["explained"] == {}
     assert found["account"]["unexplained"] == 0
 
@@ -223,6 +230,21 @@ def test_elsewhere_the_finding_names_the_rule_of_the_protocol(quirk: str, tmp_pa
 def test_every_quirk_has_a_case_or_a_test_of_its_own() -> None:
     normal = {name for name, quirk in load_quirks().items() if quirk.places}
     assert normal == {*CASES, "throttle_held"}
+
+
+def test_a_broker_that_never_answered_a_lower_version_breaks_no_rule(tmp_path: Path) -> None:
+    """It may close for another reason: nothing is behind it, or there are too many connections."""
+    talks = [[known("apache", 1)], [versions_4(3)], [versions_4(4)]]
+    found = kwsniff.analyze(capture(tmp_path / "a.pcap", *talks)).findings.to_pylist()
+    (closed,) = (row for row in found if row["finding"] == "broker_hangs_up")
+    assert "KIP-511" not in closed["text"]
+
+
+def test_an_answer_to_acks_0_harms_nobody_by_itself(tmp_path: Path) -> None:
+    """Its client closes when it is done."""
+    talk = [known("apache", 1), *(produce(n, 0) for n in range(2, 9))]
+    (found,) = kwsniff.analyze(capture(tmp_path / "a.pcap", talk)).findings.to_pylist()
+    assert (found["severity"], found["confidence"], found["value"]) == ("info", "certain", 6)
 
 
 def held(product: str) -> list[Said]:

@@ -195,6 +195,22 @@ def test_values_are_bounded_by_the_room() -> None:
     assert budget.left_out
 
 
+@pytest.mark.parametrize(
+    ("path", "role", "others", "number"),
+    [
+        ("field/h_mm2.pcap", "mirrormaker", {"shop": "producer"}, 21),
+        ("group_streams/capture.pcap", "streams", {"shop": "producer", "office": "admin"}, 4),
+    ],
+)
+def test_every_client_of_a_recorded_program_is_its_own(
+    path: str, role: str, others: dict[str, str], number: int
+) -> None:
+    """MirrorMaker 2 between two clusters, and an application of Kafka Streams."""
+    roles = {str(client_id): row["role"] for client_id, row in rows_of(path).items()}
+    assert {name: each for name, each in roles.items() if each != role} == others
+    assert len(roles) == number + len(others)
+
+
 def joined(number: int, **changed: Any) -> dict[str, Any]:
     given = {
         "api_key": JOIN,

@@ -1,6 +1,6 @@
 -- Connections that one side closed instead of answering, and the reasons.
 
--- Calls with versions, or APIs, that the broker's own ApiVersions responses do not offer.
+-- Calls with versions, or APIs, that the broker's own ApiVersions responses do not offer. ApiVersions itself is asked in any version.
 create temp view not_offered as
 select c.run_id, c.connection_id, c.call_id, c.client, c.broker, c.api_key, coalesce(c.api_name, 'API ' || c.api_key) as api_name, c.api_version, c.request_time,
     n.close_frame, n.last_time as closed_time, r.least, r.most
@@ -9,7 +9,7 @@ from client_call c join connection n using (run_id, connection_id)
     left join (
         select broker_address || ':' || broker_port as broker, api_key, min(min_version) as least, max(max_version) as most from api_ranges group by all
     ) r on r.broker = c.broker and r.api_key = c.api_key
-where c.status = 'unanswered' and c.reason in ('connection_closed', 'connection_reset') and n.closed_by = 'broker' and c.api_key is not null
+where c.status = 'unanswered' and c.reason in ('connection_closed', 'connection_reset') and n.closed_by = 'broker' and c.api_key is not null and not coalesce(is_api_versions(c.api_name), false)
     and (r.most is null or c.api_version < r.least or c.api_version > r.most)
     and not exists (from call o where o.broker = c.broker and o.api_key = c.api_key and o.api_version = c.api_version and o.status = 'answered');
 
