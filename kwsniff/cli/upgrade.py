@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """examples:
   kwsniff upgrade 4.3.1 capture.pcap             clients that brokers of 4.3.1 would reject
   kwsniff upgrade 3.9 tables/                    the same for a folder of tables, for a downgrade
+  kwsniff upgrade "Event Hubs" capture.pcap      those that another product would reject
   kwsniff upgrade 4.3.1 rotated/ --json          JSON for scripts
   kwsniff explain releases                       known releases
 
@@ -25,6 +26,8 @@ _DOUBTS = {
     "held_back": "the current broker offers no newer version; the client may support one",
     "perhaps_asked": "the capture does not show whether it asked this broker for supported versions",
     "perhaps_needless": "the client can detect that, and may not need it",
+    "not_known": "what it accepts of this API is not known",
+    "closed": "it closes the connection; the client has to ask in a lower version",
 }
 _MOST_NAMES = 6
 
@@ -41,7 +44,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "release",
         metavar="RELEASE",
-        help="a Kafka release, older or newer: 4.3.1, or 4.3 for the newest 4.3.x",
+        help="a Kafka release, older or newer: 4.3.1, or 4.3 for the newest 4.3.x; or a product: "
+        "redpanda-25.1, automq-1.6, event_hubs, msk-3.9, confluent-7.9, ...",
     )
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help=HELP)
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
@@ -53,9 +57,10 @@ def run(args: argparse.Namespace) -> int:
     """Exit status 1 if a client breaks or there was nothing to read, else 0. Raises UsageError for an
     unknown release."""
     from kwsniff.findings.context import describe_basis, list_not_seen
-    from kwsniff.findings.upgrade import check_release, find_breaks, judge
+    from kwsniff.findings.upgrade import find_breaks, judge
+    from kwsniff.findings.upgrade_targets import find_target
 
-    args.release = check_release(args.release)  # before captures are read
+    args.release = find_target(args.release).name  # before captures are read
     with open_inputs(args.inputs, args) as (database, _, capture, _, read):
         clients = judge(database, args.release)
         findings = find_breaks(database, args.release, clients, capture=capture)

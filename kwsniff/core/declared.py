@@ -232,6 +232,7 @@ ENUMS: Final[Mapping[str, tuple[str, ...]]] = {
         "capture_damaged", "connection_evicted", "memory_limit", "not_decrypted", "reset_out_of_window",
         "reset_taken_back", "handshake_out_of_place", "interfaces_limit", "trailing_bytes",
         "tcp_events_limit", "timelines_limit", "twins_limit", "answered_out_of_order", "null_not_allowed",
+        "aborted_out_of_order",
     ),
 }
 """Closed list -> its words."""

@@ -45,10 +45,10 @@ does not decide the exit status alone.
 - `fine`: it worked.
 - `routine`: normal operation, by name: an error that passed (`member_id_required`, `rebalance`,
   `version_fallback`, `leader_moved`, `coordinator_moved`, `topic_being_created`, `topic_exists`,
-  `concurrent_transactions`, `fetch_session_renewed`, others: `passing_error`), a call that the client left
-  when it closed (`closed_while_waiting`), or that the end of the capture cut off (`in_flight_at_end`),
-  `not_captured`, `between_brokers`, `other_protocol`; a connection that opened soon after (`opened_again`),
-  or whose client worked with another broker (`other_broker_used`).
+  `concurrent_transactions`, `fetch_session_renewed`, `normal_at_server`, others: `passing_error`), a call
+  that the client left when it closed (`closed_while_waiting`), or that the end of the capture cut off
+  (`in_flight_at_end`), `not_captured`, `between_brokers`, `other_protocol`; a connection that opened soon
+  after (`opened_again`), or whose client worked with another broker (`other_broker_used`).
 - `explained`: a problem or warning lists it ([finding_calls](tables/finding_calls.md)), or it was harmed,
   and a problem or warning concerns its client or broker at that time, give or take 10 s. What several
   findings explain counts under the first.

@@ -80,10 +80,48 @@ def _add_foreign_protocols(database: "duckdb.DuckDBPyConnection") -> None:
     database.execute(f"create temp table foreign_protocol as from (values {listed}) v(protocol, what, port)")
 
 
+def _add_protocol_rules(database: "duckdb.DuckDBPyConnection") -> None:
+    """protocol_rule(quirk, rule): the rule that each quirk breaks, one sentence."""
+    from kwsniff.layout.quirks import load_quirks
+
+    rules = {name: quirk.rule for name, quirk in load_quirks().items()}
+    database.execute(
+        "create temp table protocol_rule as select unnest($1::varchar[]) as quirk, "
+        "unnest($2::varchar[]) as rule",
+        [[*rules], [*rules.values()]],
+    )
+
+
+def _add_quirks(database: "duckdb.DuckDBPyConnection") -> None:
+    """product_quirk(product, quirk, api_name, least, most, error_code): what is normal at servers of which
+    product, of any API where `api_name` is null."""
+    from kwsniff.layout.catalog import load_catalog
+    from kwsniff.layout.quirks import load_quirks
+    from kwsniff.layout.spoken import error_codes
+
+    codes = error_codes(load_catalog())
+    columns: dict[str, list[object]] = {name: [] for name in _QUIRK}
+    for name, quirk in load_quirks().items():
+        for place in quirk.places:
+            row = place.product, name, place.api, *place.versions, codes.get(place.error or "")
+            for column, value in zip(columns.values(), row, strict=True):
+                column.append(value)
+    chosen = ", ".join(f"unnest(${name}::{type_}[]) as {name}" for name, type_ in _QUIRK.items())
+    database.execute(f"create temp table product_quirk as select {chosen}", columns)
+
+
+_QUIRK: Final = {
+    **dict.fromkeys(("product", "quirk", "api_name"), "varchar"),
+    **dict.fromkeys(("least", "most", "error_code"), "integer"),
+}
+
+
 REFERENCES: Final[dict[str, "Callable[[duckdb.DuckDBPyConnection], None]"]] = {
     "least_version": _add_least_versions,
     "error_cause": _add_error_causes,
     "foreign_protocol": _add_foreign_protocols,
+    "protocol_rule": _add_protocol_rules,
+    "product_quirk": _add_quirks,
     **{purpose: partial(add_purpose, purpose=purpose) for purpose in PURPOSES},
 }
 """Name of a view, or of a macro -> the function that adds it to a database."""

@@ -7,14 +7,13 @@ clients that look there whether a broker is too new (KIP-896), and hangs up on a
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from kwsniff.errors import UsageError
 from kwsniff.findings.api_purposes import names_of
 from kwsniff.findings.evaluate import evaluate, fetch
 from kwsniff.findings.finding import Finding
 from kwsniff.findings.rule import UPGRADE, read_rules
+from kwsniff.findings.upgrade_targets import Target, find_target
 from kwsniff.layout.catalog import load_catalog
 
 if TYPE_CHECKING:
@@ -23,7 +22,9 @@ if TYPE_CHECKING:
 Verdict = Literal["breaks", "unknown", "works"]
 VERDICTS: Final[tuple[Verdict, ...]] = ("breaks", "unknown", "works")
 """Worst first."""
-Why = Literal["below", "above", "dropped", "held_back", "perhaps_asked", "perhaps_needless"]
+Why = Literal[
+    "below", "above", "dropped", "held_back", "perhaps_asked", "perhaps_needless", "not_known", "closed"
+]
 _BREAKS: Final = ("below", "above", "dropped")
 
 
@@ -62,17 +63,6 @@ class Client:
     def name(self) -> str:
         """What it calls itself, else its address."""
         return self.client_id or self.client_address or "an unknown client"
-
-
-def check_release(release: str) -> str:
-    """The release, or the newest of a line of them: 4.3.1 of 4.3. Raises UsageError with those there are."""
-    releases = load_catalog().releases
-    if (found := releases.newest_of(release)) is not None:
-        return found
-    names = releases.names
-    near = get_close_matches(release, names, 3, 0.6)
-    hint = f"; did you mean {' or '.join(near)}?" if near else "."
-    raise UsageError(f"unknown release '{release}'{hint} Known: {', '.join(names)}")
 
 
 _CALLS = """
@@ -123,9 +113,10 @@ _HELD_BACK = """exists (from api_ranges r where r.broker_address = c.broker_addr
 def judge(database: "duckdb.DuckDBPyConnection", release: str) -> list[Client]:
     """The verdict on every client of the tables that `database` shows (views.py), worst first.
 
-    Brokers among themselves are left out. Raises UsageError for a release that is not known.
+    Brokers among themselves are left out. `release`: as `find_target` takes it. Raises UsageError for one
+    that is not known.
     """
-    takes = load_catalog().releases.speaks(check_release(release))
+    takes = find_target(release)
     by_client: dict[tuple[str | None, ...], list[Mapping[str, Any]]] = defaultdict(list)
     for row in fetch(database, _CALLS.format(held_back=_held_back(database))):
         by_client[row["client_id"], row["client_address"], row["software"]].append(row)
@@ -145,14 +136,15 @@ def _held_back(database: "duckdb.DuckDBPyConnection") -> str:
 def _client(
     key: tuple[str | None, ...],
     rows: Sequence[Mapping[str, Any]],
-    takes: Mapping[int, tuple[int, int]],
+    takes: Target,
 ) -> Client:
     apis = load_catalog().apis
     seen = {row["api_key"] for row in rows}
     named = [row for row in rows if row["api_key"] in apis and not apis[row["api_key"]].traits.internal]
-    reasons = [reason for row in named if (reason := _reason(row, takes.get(row["api_key"]))) is not None]
+    reasons = [reason for row in named if (reason := _reason(row, takes)) is not None]
     broken = tuple(each for each in reasons if each.why in _BREAKS)
-    unseen = [apis[number] for number in sorted(takes) if number not in seen]
+    there = sorted(key for key, span in takes.ranges.items() if span is not None)
+    unseen = [apis[number] for number in there if number not in seen]
     untested = [api.name for api in unseen if not api.traits.internal]
     tested = any(row["api_name"] not in names_of("is_api_versions") for row in rows)
     verdict: Verdict = "breaks" if broken else "works" if tested and not reasons else "unknown"
@@ -160,9 +152,16 @@ def _client(
     return Client(client_id, address, software, verdict, broken or tuple(reasons), tuple(untested))
 
 
-def _reason(row: Mapping[str, Any], span: tuple[int, int] | None) -> Reason | None:
-    why = _why(row, span)
-    if why is None:
+def _reason(row: Mapping[str, Any], takes: Target) -> Reason | None:
+    key = row["api_key"]
+    span = takes.ranges.get(key)
+    first, last = takes.closes_on.get(key, (1, 0))
+    why: Why | None = "not_known"
+    if first <= row["api_version"] <= last:
+        why = "closed"
+    elif takes.knows(key):
+        why = _why(row, span)
+    if why is None or (why == "not_known" and row["api_name"] in names_of("is_api_versions")):
         return None
     low, high = span or (None, None)
     return Reason(
@@ -228,6 +227,8 @@ def _describe(name: str, reasons: Sequence[Reason], release: str) -> str:
     versions = " and ".join(str(each.api_version) for each in reasons)
     formats = sorted({number for each in reasons for number in each.record_formats})
     written = f", records in format {' and '.join(map(str, formats))}" if formats else ""
+    if first.why == "not_known":
+        return f"{name} {versions}{written}"
     if first.min_version is None:
         return f"{name} {versions}{written} ({release} does not have it)"
     span = f"{first.min_version}-{first.max_version}"

@@ -71,6 +71,7 @@ class Meaning(IntEnum):
     HELD_BACK = 58  # a throttle before KIP-219: the broker responds after it, not before
     READ_REPLICA = 59  # the broker from which the client should read a partition (KIP-392)
     FEATURE = 60  # the name of a feature that the server supports (KIP-584)
+    ABORTED_OFFSET = 61  # the first offset of an aborted transaction of a partition
 
 
 WORDS: Final = {meaning.name.lower(): meaning for meaning in Meaning if meaning is not Meaning.NONE}
@@ -140,4 +141,5 @@ TYPES: Final[dict[Meaning, frozenset[str]]] = {
     Meaning.HELD_BACK: frozenset({"int32"}),
     Meaning.READ_REPLICA: frozenset({"int32"}),
     Meaning.FEATURE: _TEXT,
+    Meaning.ABORTED_OFFSET: frozenset({"int64"}),
 }

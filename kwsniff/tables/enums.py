@@ -263,6 +263,7 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "twins_limit": "too many possible duplicate connections to compare all of them",
         "answered_out_of_order": "a response that came after those of later requests",
         "null_not_allowed": "null bytes where the response's layout does not allow them; decoded anyway",
+        "aborted_out_of_order": "aborted transactions of a partition, not in the order of their offsets",
     },
 }
 """The closed lists of the core. Their order is that of the numbers in kwsniff/core/declared.pxd."""
@@ -358,6 +359,7 @@ _DERIVED: Final[Mapping[str, Mapping[str, str]]] = {
         "msk": "Amazon MSK",
         "confluent": "Confluent Cloud or Server",
         "warpstream": "WarpStream",
+        "seaweedfs": "SeaweedFS",
         "kroxylicious": "Kroxylicious, a proxy",
         "unknown": "nothing shows what it is",
     },

@@ -177,6 +177,42 @@ def test_null_text_where_none_may_be_is_read_no_further() -> None:
     assert [name for name, _ in anomalies(tables)] == ["undecodable_response"]
 
 
+# -- aborted transactions ----------------------------------------------------------------------------------
+
+
+def fetch(number: int) -> bytes:
+    """Fetch v4 of nothing (FetchRequest.json)."""
+    return sized(struct.pack(">hhih", 1, 4, number, 1) + b"c" + struct.pack(">iiiibi", -1, 500, 1, 1, 1, 0))
+
+
+def fetched(number: int, *partitions: list[int]) -> bytes:
+    """Its response: partitions of t, with the first offsets of aborted transactions of producer 9."""
+    body = struct.pack(">iiih", number, 0, 1, 1) + b"t" + struct.pack(">i", len(partitions))
+    for at, offsets in enumerate(partitions):
+        body += struct.pack(">ihqqi", at, 0, 50, 50, len(offsets))
+        body += b"".join(struct.pack(">qq", 9, each) for each in offsets) + struct.pack(">i", 0)
+    return sized(body)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "found"),
+    [
+        ([[5, 9, 9]], []),
+        ([[7, 9], [5, 6], []], []),  # each partition has an order of its own
+        ([[7, 9], [6, 5, 4]], [5]),  # the first that is out of order
+        ([[9, 0]], [0]),
+    ],
+)
+def test_aborted_transactions_out_of_order_are_noted(partitions: list[list[int]], found: list[int]) -> None:
+    talk = Talk().open()
+    ask(talk, 1)
+    talk.send(True, fetch(2))
+    talk.send(False, fetched(2, *partitions))
+    tables = tables_of(talk.packets)
+    assert told(tables) == [(1, "answered"), (2, "answered")]
+    assert anomalies(tables) == [("aborted_out_of_order", each) for each in found]
+
+
 # -- order and numbers -------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kwsniff.findings.upgrade import Client, _client, _why
+from kwsniff.findings.upgrade_targets import Target
 
 SPAN = (3, 13)
 
@@ -63,7 +64,9 @@ def test_why_a_release_does_not_take_a_version(
 def test_a_client_works_where_something_but_its_question_was_tried(
     rows: list[dict[str, Any]], verdict: str
 ) -> None:
-    assert _client(("shop", "10.0.0.1", "java"), rows, {0: SPAN, 18: (0, 4)}).verdict == verdict
+    assert (
+        _client(("shop", "10.0.0.1", "java"), rows, Target("4.3.1", {0: SPAN, 18: (0, 4)})).verdict == verdict
+    )
 
 
 @pytest.mark.parametrize(

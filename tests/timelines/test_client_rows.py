@@ -23,7 +23,12 @@ CAPTURES = Path(__file__).parents[2] / "captures"
 CATALOG = load_catalog()
 MS = 1000
 FETCH, JOIN, HEARTBEAT, LEAVE, PRODUCE, CREATE_TOPICS, METADATA = 1, 11, 12, 13, 0, 19, 3
-NO_WORDS: dict[str, list[str]] = {"caller": ["client"], "protocol_type": [], "assignors": []}
+NO_WORDS: dict[str, list[str]] = {
+    "caller": ["client"],
+    "protocol_type": [],
+    "assignors": [],
+    "group_id": [],
+}
 
 
 def rows_of(path: str) -> dict[str | None, dict[str, Any]]:
@@ -106,6 +111,25 @@ def test_defaults_are_those_of_the_version(
         ("_confluent-ksql-default_query_CSAS_PAGES_1-d3bf-StreamThread-8-consumer", (FETCH,), {}, "ksqldb"),
         ("app", (FETCH, JOIN), {"assignors": ["stream"]}, "streams"),
         ("a->b|MirrorSourceConnector-0|replication-consumer", (FETCH,), {}, "mirrormaker"),
+        ("connector-producer-MirrorHeartbeatConnector-0", (PRODUCE,), {}, "mirrormaker"),
+        (
+            "us-east->eu-1",
+            (JOIN,),
+            {"protocol_type": ["connect"], "group_id": ["us-east-mm2"]},
+            "mirrormaker",
+        ),
+        ("w", (JOIN,), {"protocol_type": ["connect"], "group_id": ["us-east-mm2"]}, "mirrormaker"),
+        ("w", (JOIN,), {"protocol_type": ["consumer"], "group_id": ["us-east-mm2"]}, "consumer"),
+        ("w", (JOIN,), {"protocol_type": ["consumer", "connect"], "group_id": ["a-mm2"]}, "connect"),
+        ("connector-dlq-adminclient-sink-0", (CREATE_TOPICS,), {}, "connect"),
+        ("connector-offset-producer-source", (PRODUCE,), {}, "connect"),
+        ("connector-worker-adminclient-source", (CREATE_TOPICS,), {}, "connect"),
+        ("shop", (JOIN,), {"protocol_type": ["consumer"], "group_id": ["connect-audit"]}, "consumer"),
+        ("app-4f2a-StreamThread-1-0_1-producer", (PRODUCE,), {}, "streams"),
+        ("app-0b1c2d3e-4f5a-6b7c-8d9e-0f1a2b3c4d5e-global-consumer", (FETCH,), {}, "streams"),
+        ("app-0b1c2d3e-4f5a-6b7c-8d9e-0f1a2b3c4d5e-admin", (CREATE_TOPICS,), {}, "streams"),
+        ("orders-admin", (CREATE_TOPICS,), {}, "admin"),
+        ("q", (JOIN,), {"group_id": ["_confluent-ksql-default_query_CTAS_A_1"]}, "ksqldb"),
     ],
 )
 def test_the_role_follows_from_what_is_asked(
@@ -169,3 +193,68 @@ def test_values_are_bounded_by_the_room() -> None:
     finished(calls(*(call(n, client_id=f"app-{n}", rack_id="r" * 200) for n in range(900))), budget=budget)
     assert budget.used <= budget.most
     assert budget.left_out
+
+
+@pytest.mark.parametrize(
+    ("path", "role", "others", "number"),
+    [
+        ("field/h_mm2.pcap", "mirrormaker", {"shop": "producer"}, 21),
+        ("group_streams/capture.pcap", "streams", {"shop": "producer", "office": "admin"}, 4),
+    ],
+)
+def test_every_client_of_a_recorded_program_is_its_own(
+    path: str, role: str, others: dict[str, str], number: int
+) -> None:
+    """MirrorMaker 2 between two clusters, and an application of Kafka Streams."""
+    roles = {str(client_id): row["role"] for client_id, row in rows_of(path).items()}
+    assert {name: each for name, each in roles.items() if each != role} == others
+    assert len(roles) == number + len(others)
+
+
+def joined(number: int, **changed: Any) -> dict[str, Any]:
+    given = {
+        "api_key": JOIN,
+        "protocol_type": "connect",
+        "group_id": "etl",
+        "client_id": "connect-10.0.0.1:8083",
+    }
+    return call(number, **{**given, **changed})
+
+
+def test_the_other_clients_of_a_connect_worker_are_known_by_its_group() -> None:
+    """ConnectUtils.clientIdBase: the group id, the client.id of the worker if it has one, a purpose."""
+    worker = {
+        "etl-configs": "connect", "etl-w1-offsets": "connect", "etl-statuses": "connect",
+        "etl-configs-leader": "connect", "etl-shared-admin": "connect", "connect-10.0.0.1:8083": "connect",
+        "etl-audit": "consumer", "etl2-offsets": "consumer", "offsets": "consumer",
+    }  # fmt: skip
+    others = [call(n, client_id=name) for n, name in enumerate(worker) if ":" not in name]
+    rows = finished(calls(joined(50), *others, call(60, client_id="etl-offsets", client_address="10.0.0.9")))
+    assert {row["client_id"]: row["role"] for row in rows if row["address"] == "10.0.0.1"} == worker
+    assert [row["role"] for row in rows if row["address"] == "10.0.0.9"] == ["consumer"]
+
+
+def test_those_of_a_mirrormaker_are_its_own() -> None:
+    rows = finished(
+        calls(joined(1, group_id="a-mm2", client_id="a->b"), call(2, client_id="a-mm2-a->b-offsets"))
+    )
+    assert {row["role"] for row in rows} == {"mirrormaker"}
+
+
+def test_who_removes_members_of_a_group_is_not_one_of_them() -> None:
+    (row,) = finished(calls(call(1, api_key=LEAVE, group_id="_confluent-ksql-default_query_CTAS_A_1")))
+    assert row["role"] is None
+
+
+@pytest.mark.parametrize(
+    ("client_id", "features"),
+    [
+        ("shop,ws_az=us-east-1a,ws_si=false", ["ws_az=us-east-1a", "ws_si=false"]),
+        ("warpstream_az=us-east-1a", ["warpstream_az=us-east-1a"]),
+        ("shop", None),
+        ("shop,az=us-east-1a", None),
+    ],
+)
+def test_settings_that_a_client_id_carries(client_id: str, features: list[str] | None) -> None:
+    (row,) = finished(calls(call(1, client_id=client_id)))
+    assert row["features"] == features

@@ -240,6 +240,9 @@ cdef void answer(Context* context, KafkaConnection* kafka, Frame* frame) noexcep
 
 cdef inline void write_found(Context* context, KafkaConnection* kafka, Call* call, Frame* frame, Program* program) noexcept nogil:
     """Rows of what a response has many of."""
+    if context.facts.aborted_behind.is_known and not frame.torn:
+        write_anomaly(context, kafka.connection, call.id, &frame.first, 1, frame.offset, ANOMALY_ABORTED_OUT_OF_ORDER,
+                      context.facts.aborted_behind.value)
     if context.facts.batch_hits.len:
         write_batches(context, kafka, call, &context.facts, frame.first.time)
     if context.facts.num_errors:

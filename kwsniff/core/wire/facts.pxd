@@ -90,6 +90,7 @@ cdef struct Facts:
     int16_t acks
     bint has_throttle
     bint held_back          # the throttle was waited out before the answer was sent
+    Known aborted_behind    # an aborted transaction that is listed behind one that began later
     int64_t throttle
     bint has_partitions
     int64_t partitions

@@ -51,6 +51,7 @@ cdef struct Fold:
     Register message_text
     int64_t partition
     int partition_depth
+    int64_t aborted             # where the latest listed one of the partition's aborted transactions begins
     int64_t readable            # the partition's end for this reader: no offset from here on can be in the message
     PartitionHit hit            # of the struct at hit_depth
     int hit_depth
@@ -238,6 +239,7 @@ cdef inline void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, 
         elif op.kind == KIND_INT32:
             facts.partitions += 1
             fold.partition = cell.value
+            fold.aborted = 0
             fold.partition_depth = fold.named_depth = fold.depth
     elif meaning == MEANING_ERROR:
         take_error(facts, fold, op, cell, topic_ids)
@@ -320,6 +322,10 @@ cdef inline void take_number(Facts* facts, Fold* fold, const Op* op, Cell* cell)
     """Numbers that say something of the whole call: those of the message itself or of a struct right in it."""
     cdef uint8_t meaning = op.meaning
     if fold.depth > 1:
+        if meaning == MEANING_ABORTED_OFFSET:
+            if cell.value < fold.aborted:
+                know_first(&facts.aborted_behind, cell.value)
+            fold.aborted = cell.value
         if fold.depth == OWN_DEPTH and meaning == MEANING_REPLICA_ID and op.kind <= KIND_UINT32:
             know_first(&facts.replica_id, cell.value)
         return

@@ -44,6 +44,7 @@ _LONGEST_US: Final = 10**15
 _MALFORMED: Final = ("framing_lost", "undecodable_request")
 _VIOLATIONS: Final = (
     "answered_out_of_order", "unexpected_response", "undecodable_response", "null_not_allowed",
+    "aborted_out_of_order",
 )  # fmt: skip
 
 
@@ -212,15 +213,14 @@ class Figures:
         sums["cut_off"] += count_of(batch, "reason", "cut_off_by_client")
         sums["unnamed"] += batch.num_rows - count_known(batch, "client_id")
         codes, callers = codes_in(batch, "caller")
-        counts = (
-            {word: codes.count(code) for code, word in enumerate(callers)} if callers != ["client"] else {}
-        )
+        counts = {} if callers == ["client"] else {word: codes.count(n) for n, word in enumerate(callers)}
         sums["replicas"] += counts.get("replica", 0)
         self.servers |= any(number for word, number in counts.items() if word != "client")
         self._count_group_calls(batch)
         acks = column_in(batch, "acks")
         sums["waits_for_replicas"] += acks.count(-1)
         sums["unacknowledged"] += acks.count(0)
+        sums["answered_acks_0"] += max(0, acks.count(0) - count_of(batch, "status", "no_response_expected"))
         sums["full_fetches"] += column_in(batch, "session_epoch").count(0)
         sums["read_committed"] += column_in(batch, "isolation_level").count(1)
         sums["throttled_ms"] += column_in(batch, "throttle_time_ms").sum_above(above=0)
@@ -343,7 +343,7 @@ _SUMS: Final = (
     "malformed", "violations", "zero_window_ns", "nagle_ns", "window_ns", "round_trip_ns",
     "retransmitted_bytes", "missing_bytes", "twins", "duplicates", "rebalances", "idle_members",
     "expired_members", "transactions", "flawed_captures", "rules_not_asked", "not_preferred", "racked",
-    "left_open", "closed_large",
+    "left_open", "closed_large", "answered_acks_0",
 )  # fmt: skip
 _MOST: Final = (
     *("longest_ns", "longest_call_ns", "longest_rebalance_ns", "zero_window_ns", "round_trip_ns"),

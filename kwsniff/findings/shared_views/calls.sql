@@ -65,3 +65,8 @@ where not exists (from twin t where t.connection_id = p.connection_id and t.run_
 create temp view batch as
 select * from record_batches b
 where not exists (from twin t where t.connection_id = b.connection_id and t.run_id = b.run_id);
+
+-- What is normal at which server although a rule of the protocol forbids it (quirks.txt); of any API where there is none.
+create temp view server_quirk as
+select distinct s.address || ':' || s.port as broker, q.quirk, q.api_name, q.least, q.most, q.error_code
+from servers s join product_quirk q using (product);

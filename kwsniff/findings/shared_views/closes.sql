@@ -1,6 +1,6 @@
 -- Connections that one side closed instead of answering, and the reasons.
 
--- Calls with versions, or APIs, that the broker's own ApiVersions responses do not offer.
+-- Calls with versions, or APIs, that the broker's own ApiVersions responses do not offer. ApiVersions itself is asked in any version.
 create temp view not_offered as
 select c.run_id, c.connection_id, c.call_id, c.client, c.broker, c.api_key, coalesce(c.api_name, 'API ' || c.api_key) as api_name, c.api_version, c.request_time,
     n.close_frame, n.last_time as closed_time, r.least, r.most
@@ -9,15 +9,16 @@ from client_call c join connection n using (run_id, connection_id)
     left join (
         select broker_address || ':' || broker_port as broker, api_key, min(min_version) as least, max(max_version) as most from api_ranges group by all
     ) r on r.broker = c.broker and r.api_key = c.api_key
-where c.status = 'unanswered' and c.reason in ('connection_closed', 'connection_reset') and n.closed_by = 'broker' and c.api_key is not null
+where c.status = 'unanswered' and c.reason in ('connection_closed', 'connection_reset') and n.closed_by = 'broker' and c.api_key is not null and not coalesce(is_api_versions(c.api_name), false)
     and (r.most is null or c.api_version < r.least or c.api_version > r.most)
     and not exists (from call o where o.broker = c.broker and o.api_key = c.api_key and o.api_version = c.api_version and o.status = 'answered');
 
 -- ApiVersions requests that were repeated in a lower version and then answered: clients find out so what old brokers offer.
 -- Each with the next one that was answered (asof join): all pairs would take time proportional to the product of both.
+-- And those of versions at which this server is known to close.
 create temp view asked_lower as
 with refused as (
-    select run_id, connection_id, call_id, client, broker, api_version, request_time from client_call
+    select run_id, connection_id, call_id, client, broker, api_name, api_version, request_time from client_call
     where is_api_versions(api_name) and status = 'unanswered' and request_time is not null
 ),
 lower_answered as (
@@ -27,7 +28,11 @@ lower_answered as (
 )
 select r.run_id, r.connection_id, r.call_id
 from refused r asof join lower_answered o on o.client = r.client and o.broker = r.broker and r.request_time <= o.request_time
-where o.api_version < r.api_version and o.request_time <= r.request_time + to_milliseconds(10000);
+where o.api_version < r.api_version and o.request_time <= r.request_time + to_milliseconds(10000)
+union
+select r.run_id, r.connection_id, r.call_id
+from refused r join server_quirk q on q.broker = r.broker and q.api_name = r.api_name
+where q.quirk = 'versions_refused_by_closing' and r.api_version between q.least and q.most;
 
 -- Connections closed after bytes that no broker accepts: bytes that are not a request, or one that does not decode.
 create temp view malformed as

@@ -17,14 +17,15 @@ create temp view last_moment as select run_id, max(ends) as ends from stretch gr
 -- harm: the work was not done, even if it is done later.
 create temp view troubled_refusal as
 with refused as materialized (
-    select r.run_id, r.connection_id, r.call_id, r.client, r.client_address, r.broker, r.api_name, r.response_time as time, r.error_code, coalesce(r.error_name, 'error ' || r.error_code) as error, v.routine,
+    select r.run_id, r.connection_id, r.call_id, r.client, r.client_address, r.broker, r.api_name, r.response_time as time, r.error_code, coalesce(r.error_name, 'error ' || r.error_code) as error, case when q.broker is null then v.routine else 'normal_at_server' end as routine,
         -- ApiVersions finds the version out; who describes groups asks in the new way first
-        coalesce(v.always, false) or r.error_code = 35 and is_api_versions(r.api_name) or r.error_code = 69 and is_describe_group(r.api_name) as always,
+        coalesce(v.always, false) or q.broker is not null or r.error_code = 35 and is_api_versions(r.api_name) or r.error_code = 69 and is_describe_group(r.api_name) as always,
         case when r.error_code = 35 then null when v.routine is not null then coalesce(k.passes, 10) else k.passes end as passes,
         case when is_produce(r.api_name) or is_log_fetch(r.api_name) or is_list_offsets(r.api_name) then coalesce(r.topic, r.topic_id) end as of_topic, coalesce(r.partition, -1) as partition,
         case when of_topic is not null then r.api_name || ' ' || of_topic || '-' || coalesce(r.partition, -1)
             when v.routine in ('rebalance', 'member_id_required') and not is_commit(r.api_name) then ' group' else r.api_name end as work
     from refusal r left join error_cause k using (error_code) left join routine_error v using (error_code)
+        left join (from server_quirk where quirk = 'error') q on q.broker = r.broker and q.api_name = r.api_name and q.error_code = r.error_code
 ),
 -- where a success decides, as the capture lasted long enough; successes are looked up for these alone
 sought as (
@@ -82,9 +83,12 @@ judged as (
 )
 select run_id, connection_id, call_id, client, client_address, broker, api_name, time, until, harm, case when harm is null then routine end as routine, plain, known from judged;
 
--- Calls that took far longer than their like.
+-- Calls that took far longer than their like. Some servers hold back what a quota throttles.
 create temp view troubled_late as
-with busy as not materialized (
+with held as (
+    select c.run_id, c.call_id from client_call c join server_quirk q using (broker) where q.quirk = 'throttle_held' and c.throttle_time_ms > 0
+),
+busy as not materialized (
     -- a reader may close its fetch session behind its own long poll: what it waits for that is not harm
     select *, total_ns - coalesce(deliberate_wait_ns, 0) - case when is_log_fetch(api_name) and queued_behind_wait in ('long_poll', 'data') then coalesce(queue_wait_ns, 0) else 0 end as ns from latency
     where total_ns is not null and coalesce(wait, 'none') not like '%possible' and not is_group_wait(api_name)
@@ -97,7 +101,7 @@ usual as (
 )
 select b.run_id, b.connection_id, b.call_id, b.client, n.client_address, b.broker, b.api_name, b.request_time as time, b.response_end_time as until
 from long b join usual u using (client, broker, api_name) join whole_connection n on n.run_id = b.run_id and n.connection_id = b.connection_id
-where b.ns >= 20 * u.ns and not n.lost and (b.run_id, b.call_id) in (select (run_id, call_id) from client_call);
+where b.ns >= 20 * u.ns and not n.lost and (b.run_id, b.call_id) not in (from held) and (b.run_id, b.call_id) in (select (run_id, call_id) from client_call);
 
 -- Fetches of a reader that makes no progress: the first delivery of an offset is none of them.
 create temp view troubled_read as

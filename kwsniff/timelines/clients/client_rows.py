@@ -7,10 +7,11 @@ from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.schema import TABLES
 from kwsniff.timelines.clients.defaults import find_defaults
 from kwsniff.timelines.clients.intervals import Mode, find_mode
-from kwsniff.timelines.clients.roles import find_role
+from kwsniff.timelines.clients.roles import find_role, list_features
 
 Values = dict[str, dict[Any, int]]
 
+_WORDS: Final = ("caller", "protocol_type", "assignors", "group_id")
 _BATCHES: Final = ("compression", "idempotent")
 _OF_CONNECTIONS: Final = ("software", "software_version")
 _DELAY: Final = 1_500
@@ -48,7 +49,7 @@ def row_of(
     for name, most in (("max_in_flight", client.in_flight), ("batch_bytes", client.batch_bytes)):
         if most:
             row[name], known[name] = most, "at least"
-    words = {name: client.values.get(name, {}) for name in ("caller", "protocol_type", "assignors")}
+    words = words_of_role(client)
     assignors = row["assignors"]
     row["assignors"] = None if assignors is None else assignors.split(", ")
     defaults = find_defaults(catalog, row["software"], row["software_version"])
@@ -58,6 +59,7 @@ def row_of(
         "client_id": key[0],
         "address": key[1],
         "role": find_role(catalog, key[0], client.keys, words),
+        "features": list_features(catalog, key[0]) or None,
         "first_time": None if client.first is None else client.first * 1000,
         "last_time": None if client.last is None else client.last * 1000,
         "calls": client.calls,
@@ -69,6 +71,11 @@ def row_of(
         else None,
     }
     return row
+
+
+def words_of_role(client: Known) -> dict[str, dict[Any, int]]:
+    """What find_role wants to know, by name."""
+    return {name: client.values.get(name, {}) for name in _WORDS}
 
 
 def _take_values(

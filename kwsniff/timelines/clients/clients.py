@@ -21,10 +21,11 @@ from kwsniff.tables.arrays import among, valid_rows, whole_numbers
 from kwsniff.tables.compute import filter_rows
 from kwsniff.tables.grouping import Counted, Groups, count_rows
 from kwsniff.tables.rows import pick
-from kwsniff.timelines.clients.client_rows import Values, row_of
+from kwsniff.timelines.clients.client_rows import Values, row_of, words_of_role
 from kwsniff.timelines.clients.intervals import MOST_TIMES, intervals_of, merge_times
 from kwsniff.timelines.clients.produced_batches import Produced, add_batches, make_room
 from kwsniff.timelines.clients.requests import METADATA, PERIODIC, SETTINGS, count_values, keys_of
+from kwsniff.timelines.clients.roles import Worker, find_worker_clients, is_worker
 from kwsniff.timelines.decoded_messages import list_elements, read_request
 from kwsniff.timelines.memory_budget import RECORD, SHORT, MemoryBudget
 
@@ -140,10 +141,17 @@ class Clients:
                 client.batch_bytes = max(client.batch_bytes, produced.bytes)
                 if connection in self._clocks:
                     client.delays += [delay for _, delay in produced.delays]
+        workers = []
         for key in sorted(self._clients, key=lambda each: (each[0] or "", each[1])):
             client = self._clients[key]
             times = {name: intervals_of(told) for name, told in client.times.items()}
-            self.rows.append(row_of(self._catalog, key, client, times))
+            row = row_of(self._catalog, key, client, times)
+            self.rows.append(row)
+            if is_worker(self._catalog, words_of_role(client)):
+                workers.append(Worker(key[1], client.values.get("group_id", {}), row["role"]))
+        roles = find_worker_clients(self._catalog, workers, self._clients)
+        for row in self.rows if roles else ():
+            row["role"] = roles.get((row["client_id"], row["address"]), row["role"])
         self._clients.clear()
 
     def state(self) -> tuple[Any, ...]:

@@ -31,6 +31,7 @@ SETTINGS: Final = (
     Setting("software_version", "client_software_version"),
     Setting("caller", "caller"),
     Setting("protocol_type", "protocol_type"),
+    Setting("group_id", "group_id", lambda traits: traits.group not in ("", "leave")),
     Setting("acks", "acks"),
     Setting("transactional_id", "transactional_id"),
     Setting(
@@ -47,7 +48,7 @@ SETTINGS: Final = (
     Setting("isolation_level", "isolation_level", _fetches),
     Setting("session_timeout_ms", "timeout_ms", lambda traits: traits.group == "join"),
 )
-"""`caller` and `protocol_type` say what a client does; its row has other columns."""
+"""`caller`, `protocol_type` and `group_id` say what a client does; its row has other columns."""
 
 HEARTBEAT, COMMIT, METADATA = "heartbeat_interval_ms", "commit_interval_ms", "metadata_max_age_ms"
 PERIODIC: Final[dict[str, Callable[[Traits], bool]]] = {
