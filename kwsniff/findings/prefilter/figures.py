@@ -24,6 +24,7 @@ from kwsniff.findings.prefilter.dictionaries import (
     numbers_of,
     texts_in,
 )
+from kwsniff.findings.prefilter.gathered_records import OF_BATCHES, OF_CALLS, count_gathering, count_spread
 from kwsniff.findings.prefilter.lags import Lags
 from kwsniff.findings.prefilter.offers import OF_RANGES, Offers
 from kwsniff.findings.prefilter.partition_volumes import Plain, Volumes
@@ -224,6 +225,7 @@ class Figures:
         sums["full_fetches"] += column_in(batch, "session_epoch").count(0)
         sums["read_committed"] += column_in(batch, "isolation_level").count(1)
         sums["throttled_ms"] += column_in(batch, "throttle_time_ms").sum_above(above=0)
+        sums["gathering_fetches"] += count_gathering(batch)
         self._pace.add_calls(batch)
         self._commits.add(batch)
         self._questions.add(batch)
@@ -291,6 +293,7 @@ class Figures:
 
     def _add_record_batches(self, batch: pa.RecordBatch) -> None:
         self._plain.add(batch)
+        self._sums["spread_batches"] += count_spread(batch)
 
     def _add_groups(self, batch: pa.RecordBatch) -> None:
         self._sums["rebalances"] += batch.num_rows
@@ -343,7 +346,7 @@ _SUMS: Final = (
     "malformed", "violations", "zero_window_ns", "nagle_ns", "window_ns", "round_trip_ns",
     "retransmitted_bytes", "missing_bytes", "twins", "duplicates", "rebalances", "idle_members",
     "expired_members", "transactions", "flawed_captures", "rules_not_asked", "not_preferred", "racked",
-    "left_open", "closed_large",
+    "left_open", "closed_large", "gathering_fetches", "spread_batches",
 )  # fmt: skip
 _MOST: Final = (
     *("longest_ns", "longest_call_ns", "longest_rebalance_ns", "zero_window_ns", "round_trip_ns"),
@@ -381,7 +384,7 @@ _WORDS: Final = {
 COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "api_calls": (
         "acks", "reason", "isolation_level", "session_epoch", "throttle_time_ms", "generation", "error_code",
-        *Pace.OF_CALLS,
+        *dict.fromkeys((*Pace.OF_CALLS, *OF_CALLS)),
     ),
     "error_codes": tuple(dict.fromkeys(("error_code", *Pace.OF_ERRORS, "topic", "error_message"))),
     "latencies": ("broker_ns", "queue_wait_ns", "total_ns", *OF_LATENCIES),
@@ -391,7 +394,7 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "leaders": ("topic", "partition", "leader", "replica_nodes"),
     "brokers": ("node_id", "host", "port", "rack"),
-    "record_batches": Plain.OF_BATCHES, "transactions": ("transactional_id",),
+    "record_batches": (*Plain.OF_BATCHES, *OF_BATCHES), "transactions": ("transactional_id",),
     "groups": ("group_id", "duration_ns", "first_join_time", "last_join_time"),
     "members": ("partition_count", *Uncommitted.OF_MEMBERS), "commits": Lags.OF_COMMITS,
     "api_ranges": OF_RANGES, "anomalies": ("name",), "stalls": ("cause", "duration_ns"),
