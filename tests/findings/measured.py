@@ -64,11 +64,8 @@ seen, most of them not kept:
 
 | made | recordings | cause named | owner right | healthy |
 |---|---|---:|---:|---:|
-| 2026-11-22 | seven client libraries, other releases, ZooKeeper | 52 of 58 | 48 of 52 | 15 of 17 |
-| 2026-11-23 | other numbers, clients, releases | 11 of 11 | 11 of 11 | 1 of 1 |
-| 2026-11-24 | six client libraries, 3.9.2 and 4.3.1 | 30 of 35 | 30 of 30 | 5 of 5 |
-| 2026-11-27 | eight newer findings, six client libraries | 22 of 22 | 22 of 22 | 8 of 8 |
-| 2026-11-27 | 17 causes, six client libraries, 3.9.2 and 4.3.1 | 15 of 17 | 15 of 15 | 1 of 1 |
+| 2026-11-22 to 24 | seven client libraries, other releases, ZooKeeper | 93 of 104 | 89 of 93 | 21 of 23 |
+| 2026-11-27 | 17 causes, eight newer findings | 37 of 39 | 37 of 37 | 9 of 9 |
 | 2026-11-28 | 21 causes, duplicates and losses | 19 of 21 | 18 of 19 | 8 of 8 |
 | 2026-11-28 | 20 causes, six client libraries | 14 of 20 | 12 of 14 | 6 of 6 |
 | 2026-11-28 | after a change, other clients | 8 of 11 | 8 of 8 | 4 of 5 |
