@@ -15,6 +15,8 @@ _FEW_CALLS: Final = 6
 _LARGE_BYTES: Final = 4096
 """Of a request that `cut_request` finds, at least."""
 _SECOND_US: Final = 1_000_000
+FAR_US: Final = 1 << 62
+"""From which times are subtracted, so that the first one gives the greatest figure."""
 _NEVER: Final = np.iinfo(np.int64).max
 
 
@@ -45,6 +47,10 @@ def count_connections(batch: pa.RecordBatch) -> tuple[Mapping[str, int], Mapping
         name: max(int(_each(batch, each).max()) for each in (name, *(f"{side}_{name}" for side in sides)))
         for name in ("round_trip_ns", "zero_window_ns")
     }
+    opened, ended = _each(batch, "first_time"), _each(batch, "last_time")
+    left = ended[_has(batch, "ending", "open") & (ended > 0)]
+    most["opened_last"] = int(opened.max())
+    most["silent_first"] = FAR_US - int(left.min()) if left.size else 0
     return sums, most
 
 

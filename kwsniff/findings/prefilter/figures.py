@@ -13,7 +13,12 @@ import pyarrow as pa
 from kwsniff.findings.api_purposes import names_of
 from kwsniff.findings.prefilter.call_rates import CallRates
 from kwsniff.findings.prefilter.client_rates import MOST_CLIENTS, Pace
-from kwsniff.findings.prefilter.connection_counts import count_connections, count_known, find_first_brokers
+from kwsniff.findings.prefilter.connection_counts import (
+    FAR_US,
+    count_connections,
+    count_known,
+    find_first_brokers,
+)
 from kwsniff.findings.prefilter.dictionaries import (
     codes_in,
     column_in,
@@ -192,6 +197,8 @@ class Figures:
         found |= {**self._reads.figures(), **self._starts.figures()}
         found["commit_rate"], found["refused_commits"] = self._commits.greatest(), self._commits.refused
         found["question_rate"], found["queued_calls"] = self._questions.greatest(), self._queues.greatest()
+        silent = self._sums["silent_first"]
+        found["left_behind_s"] = (self._sums["opened_last"] - (FAR_US - silent)) / 1e6 if silent else 0
         found["without_metadata"] = self._offers.without_metadata
         # The rule leaves out what servers and twins commit.
         found["lag_growth"] = self._lags.growth(sure=not (self._unsure or self.twins or self.servers))
@@ -347,10 +354,11 @@ _SUMS: Final = (
     "retransmitted_bytes", "missing_bytes", "twins", "duplicates", "rebalances", "idle_members",
     "expired_members", "transactions", "flawed_captures", "rules_not_asked", "not_preferred", "racked",
     "left_open", "closed_large", "gathering_fetches", "spread_batches",
+    "opened_last", "silent_first",
 )  # fmt: skip
 _MOST: Final = (
     *("longest_ns", "longest_call_ns", "longest_rebalance_ns", "zero_window_ns", "round_trip_ns"),
-    *("ends", "log_start"),
+    *("ends", "log_start", "opened_last", "silent_first"),
 )
 """Those of _SUMS that are the greatest of something."""
 
