@@ -1,13 +1,9 @@
-"""Fetches that bring records once their copies are written, and calls that tell more together.
+"""Fetches that bring records once their copies are written, and lags behind a quota.
 
 The first rows are those of a partition that moved: its new leader has to wait for the follower's first fetch.
 """
 
 from __future__ import annotations
-
-from typing import Any
-
-import pytest
 
 from tests.findings.scripted import find
 from tests.findings.test_holes import _connection
@@ -43,37 +39,6 @@ def test_a_fetch_within_its_own_wait_proves_no_stall_where_writes_wait_for_copie
 def test_a_fetch_within_its_own_wait_counts_where_nothing_waits_for_copies() -> None:
     assert _stalls(max_wait_ms=5000, acks=1) == [3]
     assert _stalls(max_wait_ms=5000, brokers=1) == [3]
-
-
-def _hangups(size: int, answered: int, times: int = 3) -> list[tuple[str, str]]:
-    """Requests of a size on which a broker closes the connection, beside one of another size."""
-    small = {**_call(90, 0.5, 0.51, 9, "Produce"), "api_key": 0, "api_version": 9, "request_bytes": answered}
-    calls: list[dict[str, Any]] = [{**small, "caller": "client"}]
-    connections = [_connection(9)]
-    for number in range(1, times + 1):
-        asked = {"request_frame": 5, "api_key": 0, "api_version": 9, "request_bytes": size}
-        lost = {**_call(number, number, None, number, "Produce"), "reason": "connection_closed"}
-        calls.append({**lost, **asked})
-        connections.append(_connection(number, closed_by="broker", close_frame=9))
-    found = find("broker_hangs_up", {"api_calls": calls, "connections": connections})
-    return [(each.blames, each.text) for each in found]
-
-
-def test_a_broker_that_closes_on_large_requests_only_may_find_them_too_large() -> None:
-    ((owner, text),) = _hangups(40_130, 214)
-    assert owner == "client"
-    assert "40,130 bytes or more, and the largest that it answered has 214" in text
-
-
-@pytest.mark.parametrize(
-    ("size", "answered", "times"), [(40_130, 12_000, 3), (900, 100, 3), (40_130, 214, 2)]
-)
-def test_a_broker_that_closes_on_others_as_well_has_another_reason(
-    size: int, answered: int, times: int
-) -> None:
-    ((owner, text),) = _hangups(size, answered, times)
-    assert owner == "broker"
-    assert "log of that time" in text
 
 
 def _follows(throttled: str) -> bool:

@@ -59,13 +59,13 @@ def _count_ends(batch: pa.RecordBatch) -> Mapping[str, int]:
     bare = _has(batch, "reset_by", "broker") & ~flags_of(batch, "reset_acknowledges")
     odd = (_each(batch, "reset_ttl_step") != 0) | (_each(batch, "reset_ident_step") > 64)
     later = _each(batch, "last_time") - _each(batch, "first_time") >= _SECOND_US
-    calls = _each(batch, "calls")
+    calls, sent = _each(batch, "calls"), _each(batch, "client_bytes") + _each(batch, "client_missing_bytes")
     return {
         "ended": _number(_has(batch, "ending", *_ENDED)),
         "closed_by_broker": _number(by_broker),
         "left_open": _number(_has(batch, "ending", "open") & (calls > 0) & (calls <= _FEW_CALLS)),
         "closed_later": _number(by_broker & later),
-        "closed_large": _number(by_broker & (_each(batch, "client_bytes") > _LARGE_BYTES)),
+        "closed_large": _number(by_broker & (sent > _LARGE_BYTES)),
         "unheard": _number(by_broker & (calls == 0)),
         "client_resets": count_of(batch, "reset_by", "client"),
         "odd_resets": _number(bare) + _number(odd),
