@@ -350,7 +350,7 @@ _SUMS: Final = (
     "log_start", "slow_calls", "calls_in_line", "longest_rebalance_ns", "ended", "refused",
     "unheard", "unshaken", "ends", "endless", "silent", "syn_retries", "client_resets", "odd_resets",
     "closed_by_broker", "closed_later", "alerts", "sealed", "one_sided", "greeted", "foreign", "proxied",
-    "malformed", "violations", "zero_window_ns", "nagle_ns", "window_ns", "round_trip_ns",
+    "malformed", "violations", "zero_window_ns", "nagle_ns", "window_ns", "link_ns", "round_trip_ns",
     "retransmitted_bytes", "missing_bytes", "twins", "duplicates", "rebalances", "idle_members",
     "expired_members", "transactions", "flawed_captures", "rules_not_asked", "not_preferred", "racked",
     "left_open", "closed_large", "gathering_fetches", "spread_batches",
