@@ -56,8 +56,8 @@ def test_a_short_snaplen_leaves_the_size_of_a_request() -> None:
     lost = ("dropped_by_kernel", "response_not_captured_bytes", "response_only_bytes", "torn_frames_bytes")
     captures = {**whole, **dict.fromkeys((*lost, "lost_framing_bytes"), 0), "tcp_payload_bytes": 100_000}
     for snaplen, times in ((96, [2]), (262_144, [])):
-        given = {"captures": [{**captures, "snaplen": snaplen}], "api_calls": calls}
-        said = judge("message_too_large", connections, **given)
+        shown = [{**captures, "snaplen": snaplen}]
+        said = judge("message_too_large", connections, captures=shown, api_calls=calls)
         assert [each.value for each in said] == times, snaplen
 
 

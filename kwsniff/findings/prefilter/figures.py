@@ -10,7 +10,6 @@ from typing import Any, Final, TypedDict
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.findings.api_purposes import names_of
 from kwsniff.findings.prefilter.call_rates import CallRates
 from kwsniff.findings.prefilter.client_rates import MOST_CLIENTS, Pace
 from kwsniff.findings.prefilter.connection_counts import (
@@ -23,13 +22,13 @@ from kwsniff.findings.prefilter.dictionaries import (
     codes_in,
     column_in,
     count_of,
-    encode,
     flags_of,
     has_long_texts,
     numbers_of,
     texts_in,
 )
 from kwsniff.findings.prefilter.gathered_records import OF_BATCHES, OF_CALLS, count_gathering, count_spread
+from kwsniff.findings.prefilter.group_calls import GROUP_CALLS, count_group_calls
 from kwsniff.findings.prefilter.lags import Lags
 from kwsniff.findings.prefilter.offers import OF_RANGES, Offers
 from kwsniff.findings.prefilter.partition_volumes import Plain, Volumes
@@ -225,7 +224,8 @@ class Figures:
         )
         sums["replicas"] += counts.get("replica", 0)
         self.servers |= any(number for word, number in counts.items() if word != "client")
-        self._count_group_calls(batch)
+        for name, number in count_group_calls(batch).items():
+            sums[name] += number
         acks = column_in(batch, "acks")
         sums["waits_for_replicas"] += acks.count(-1)
         sums["unacknowledged"] += acks.count(0)
@@ -236,17 +236,6 @@ class Figures:
         self._pace.add_calls(batch)
         self._commits.add(batch)
         self._questions.add(batch)
-
-    def _count_group_calls(self, batch: pa.RecordBatch) -> None:
-        """Members that leave or beat, and fetches of share groups."""
-        codes, apis = codes_in(batch, "api_name")
-        for name, purpose in _GROUP_CALLS.items():
-            self._sums[name] += sum(codes.count(apis.index(api)) for api in names_of(purpose) if api in apis)
-        epochs = [apis.index(api) for api in names_of("is_epoch_heartbeat") if api in apis]
-        if epochs:
-            left = numbers_of(batch, "generation", null=0) == -1
-            apis_of, _ = encode(batch, "api_name")
-            self._sums["leaves"] += np.count_nonzero(left & np.isin(apis_of, epochs))
 
     def _add_error_codes(self, batch: pa.RecordBatch) -> None:
         self._errors.update(distinct(numbers_of(batch, "error_code", null=0).astype(np.int64)).tolist())
@@ -342,10 +331,8 @@ class Figures:
 
 
 _SHOWN: Final = ("unvisited", "shared", "moved_leaders")
-_GROUP_CALLS: Final = {"leaves": "is_leave", "heartbeats": "is_heartbeat", "share_fetches": "is_share_fetch"}
-"""Figure -> the purpose of its calls."""
 _SUMS: Final = (
-    "unanswered", "cut_off", "unnamed", "replicas", *_GROUP_CALLS, "waits_for_replicas", "unacknowledged",
+    "unanswered", "cut_off", "unnamed", "replicas", *GROUP_CALLS, "waits_for_replicas", "unacknowledged",
     "read_committed", "full_fetches", "throttled_ms", "total_ns", "longest_ns", "longest_call_ns",
     "log_start", "slow_calls", "calls_in_line", "longest_rebalance_ns", "ended", "refused",
     "unheard", "unshaken", "ends", "endless", "silent", "syn_retries", "client_resets", "odd_resets",
