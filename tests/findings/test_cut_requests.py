@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.findings.opened import OTHER, call, judge, kafka
+from tests.findings.opened import OTHER, SECOND, call, judge, kafka
 
 GONE: dict[str, Any] = {
     "ending": "reset",
@@ -42,6 +42,23 @@ def test_a_broker_that_closes_inside_larger_requests_has_a_limit() -> None:
     assert (finding.subject, finding.blames, finding.value, finding.expected) == ("shop", "client", 2, 196)
     assert "50,000 bytes or more, the largest one that it answered has 196" in finding.text
     assert "socket.request.max.bytes" in finding.advice
+
+
+def test_a_short_snaplen_leaves_the_size_of_a_request() -> None:
+    connections, calls = cut(2, client_bytes=ASKED + 4, client_missing_bytes=50_000)
+    whole = {
+        "first_time": 0,
+        "last_time": 60 * SECOND,
+        "capture": "a.pcap",
+        "truncated": False,
+        "damaged": False,
+    }
+    lost = ("dropped_by_kernel", "response_not_captured_bytes", "response_only_bytes", "torn_frames_bytes")
+    captures = {**whole, **dict.fromkeys((*lost, "lost_framing_bytes"), 0), "tcp_payload_bytes": 100_000}
+    for snaplen, times in ((96, [2]), (262_144, [])):
+        shown = [{**captures, "snaplen": snaplen}]
+        said = judge("message_too_large", connections, captures=shown, api_calls=calls)
+        assert [each.value for each in said] == times, snaplen
 
 
 def test_one_end_inside_a_request_proves_no_limit() -> None:

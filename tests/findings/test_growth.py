@@ -116,6 +116,7 @@ _OF_FEW = {
     "fetch_sessions_lost": "the sums of a broker",
     "rebalance_slow": "the slow rebalances of a group",
     "no_committed_offset": "where a group begins on a partition",
+    "idle_dropped": "when the latest connection of a run was opened, and the first record on one",
     "lost_records": "where the offsets of a partition were used again",
     "duplicated_records": "where one batch is, and the one before it",
     "unexplained": "the findings of other rules; the calls of one client to one broker",

@@ -96,9 +96,10 @@ def test_records_written_while_a_member_that_never_commits_restarts_are_counted(
         [READS, *ADDED, _asked(10, 8), *_begun(8.1, 0)],  # earliest
         [READS, _written(2, 9, 4), _asked(10, 8), *_begun(8.1, 4)],  # written later
         [READS, *ADDED, READ_BEFORE, _asked(10, 8), *_begun(8.1, 4)],
+        [READS, _asked(3, 4), *_begun(4.1, 0, 6), *ADDED, *_begun(8.1, 4)],  # its offset is out of range
         [READS, *ADDED, _asked(10, 8, error_code=88), *_begun(8.1, 4)],  # an open transaction: it asks again
     ],
-    ids=["committed", "earliest", "later", "read", "unstable"],
+    ids=["committed", "earliest", "later", "read", "lost", "unstable"],
 )  # fmt: skip
 def test_a_group_that_skips_nothing_is_left_in_peace(rows: list[Row]) -> None:
     assert _found(rows) == []

@@ -309,6 +309,14 @@ SHOWN: dict[str, tuple[Callable[[], int], int]] = {
         lambda: len({row.client_port for row in logged("left_open") if row.api == "PRODUCE"}),
         13,
     ),
+    # Two records a second, for two seconds each.
+    "delivery_delayed": (
+        lambda: (
+            about("delivery_delayed")["report"]["produced"]
+            // sum(row.api == "PRODUCE" for row in logged("delivery_delayed"))
+        ),
+        4,
+    ),
     "one_at_a_time": (
         lambda: min(
             sum(row.api == "PRODUCE" for row in logged("one_at_a_time")),

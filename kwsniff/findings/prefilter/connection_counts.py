@@ -15,6 +15,8 @@ _FEW_CALLS: Final = 6
 _LARGE_BYTES: Final = 4096
 """Of a request that `cut_request` finds, at least."""
 _SECOND_US: Final = 1_000_000
+FAR_US: Final = 1 << 62
+"""From which times are subtracted, so that the first one gives the greatest figure."""
 _NEVER: Final = np.iinfo(np.int64).max
 
 
@@ -45,6 +47,10 @@ def count_connections(batch: pa.RecordBatch) -> tuple[Mapping[str, int], Mapping
         name: max(int(_each(batch, each).max()) for each in (name, *(f"{side}_{name}" for side in sides)))
         for name in ("round_trip_ns", "zero_window_ns")
     }
+    opened, ended = _each(batch, "first_time"), _each(batch, "last_time")
+    left = ended[_has(batch, "ending", "open") & (ended > 0)]
+    most["opened_last"] = int(opened.max())
+    most["silent_first"] = FAR_US - int(left.min()) if left.size else 0
     return sums, most
 
 
@@ -53,13 +59,13 @@ def _count_ends(batch: pa.RecordBatch) -> Mapping[str, int]:
     bare = _has(batch, "reset_by", "broker") & ~flags_of(batch, "reset_acknowledges")
     odd = (_each(batch, "reset_ttl_step") != 0) | (_each(batch, "reset_ident_step") > 64)
     later = _each(batch, "last_time") - _each(batch, "first_time") >= _SECOND_US
-    calls = _each(batch, "calls")
+    calls, sent = _each(batch, "calls"), _each(batch, "client_bytes") + _each(batch, "client_missing_bytes")
     return {
         "ended": _number(_has(batch, "ending", *_ENDED)),
         "closed_by_broker": _number(by_broker),
         "left_open": _number(_has(batch, "ending", "open") & (calls > 0) & (calls <= _FEW_CALLS)),
         "closed_later": _number(by_broker & later),
-        "closed_large": _number(by_broker & (_each(batch, "client_bytes") > _LARGE_BYTES)),
+        "closed_large": _number(by_broker & (sent > _LARGE_BYTES)),
         "unheard": _number(by_broker & (calls == 0)),
         "client_resets": count_of(batch, "reset_by", "client"),
         "odd_resets": _number(bare) + _number(odd),

@@ -10,20 +10,25 @@ from typing import Any, Final, TypedDict
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.findings.api_purposes import names_of
 from kwsniff.findings.prefilter.call_rates import CallRates
 from kwsniff.findings.prefilter.client_rates import MOST_CLIENTS, Pace
-from kwsniff.findings.prefilter.connection_counts import count_connections, count_known, find_first_brokers
+from kwsniff.findings.prefilter.connection_counts import (
+    FAR_US,
+    count_connections,
+    count_known,
+    find_first_brokers,
+)
 from kwsniff.findings.prefilter.dictionaries import (
     codes_in,
     column_in,
     count_of,
-    encode,
     flags_of,
     has_long_texts,
     numbers_of,
     texts_in,
 )
+from kwsniff.findings.prefilter.gathered_records import OF_BATCHES, OF_CALLS, count_gathering, count_spread
+from kwsniff.findings.prefilter.group_calls import GROUP_CALLS, count_group_calls
 from kwsniff.findings.prefilter.lags import Lags
 from kwsniff.findings.prefilter.offers import OF_RANGES, Offers
 from kwsniff.findings.prefilter.partition_volumes import Plain, Volumes
@@ -192,6 +197,8 @@ class Figures:
         found |= {**self._reads.figures(), **self._starts.figures()}
         found["commit_rate"], found["refused_commits"] = self._commits.greatest(), self._commits.refused
         found["question_rate"], found["queued_calls"] = self._questions.greatest(), self._queues.greatest()
+        silent = self._sums["silent_first"]
+        found["left_behind_s"] = (self._sums["opened_last"] - (FAR_US - silent)) / 1e6 if silent else 0
         found["without_metadata"] = self._offers.without_metadata
         # The rule leaves out what servers and twins commit.
         found["lag_growth"] = self._lags.growth(sure=not (self._unsure or self.twins or self.servers))
@@ -216,7 +223,8 @@ class Figures:
         counts = {} if callers == ["client"] else {word: codes.count(n) for n, word in enumerate(callers)}
         sums["replicas"] += counts.get("replica", 0)
         self.servers |= any(number for word, number in counts.items() if word != "client")
-        self._count_group_calls(batch)
+        for name, number in count_group_calls(batch).items():
+            sums[name] += number
         acks = column_in(batch, "acks")
         sums["waits_for_replicas"] += acks.count(-1)
         sums["unacknowledged"] += acks.count(0)
@@ -224,20 +232,10 @@ class Figures:
         sums["full_fetches"] += column_in(batch, "session_epoch").count(0)
         sums["read_committed"] += column_in(batch, "isolation_level").count(1)
         sums["throttled_ms"] += column_in(batch, "throttle_time_ms").sum_above(above=0)
+        sums["gathering_fetches"] += count_gathering(batch)
         self._pace.add_calls(batch)
         self._commits.add(batch)
         self._questions.add(batch)
-
-    def _count_group_calls(self, batch: pa.RecordBatch) -> None:
-        """Members that leave or beat, and fetches of share groups."""
-        codes, apis = codes_in(batch, "api_name")
-        for name, purpose in _GROUP_CALLS.items():
-            self._sums[name] += sum(codes.count(apis.index(api)) for api in names_of(purpose) if api in apis)
-        epochs = [apis.index(api) for api in names_of("is_epoch_heartbeat") if api in apis]
-        if epochs:
-            left = numbers_of(batch, "generation", null=0) == -1
-            apis_of, _ = encode(batch, "api_name")
-            self._sums["leaves"] += np.count_nonzero(left & np.isin(apis_of, epochs))
 
     def _add_error_codes(self, batch: pa.RecordBatch) -> None:
         self._errors.update(distinct(numbers_of(batch, "error_code", null=0).astype(np.int64)).tolist())
@@ -291,6 +289,7 @@ class Figures:
 
     def _add_record_batches(self, batch: pa.RecordBatch) -> None:
         self._plain.add(batch)
+        self._sums["spread_batches"] += count_spread(batch)
 
     def _add_groups(self, batch: pa.RecordBatch) -> None:
         self._sums["rebalances"] += batch.num_rows
@@ -332,22 +331,21 @@ class Figures:
 
 
 _SHOWN: Final = ("unvisited", "shared", "moved_leaders")
-_GROUP_CALLS: Final = {"leaves": "is_leave", "heartbeats": "is_heartbeat", "share_fetches": "is_share_fetch"}
-"""Figure -> the purpose of its calls."""
 _SUMS: Final = (
-    "unanswered", "cut_off", "unnamed", "replicas", *_GROUP_CALLS, "waits_for_replicas", "unacknowledged",
+    "unanswered", "cut_off", "unnamed", "replicas", *GROUP_CALLS, "waits_for_replicas", "unacknowledged",
     "read_committed", "full_fetches", "throttled_ms", "total_ns", "longest_ns", "longest_call_ns",
     "log_start", "slow_calls", "calls_in_line", "longest_rebalance_ns", "ended", "refused",
     "unheard", "unshaken", "ends", "endless", "silent", "syn_retries", "client_resets", "odd_resets",
     "closed_by_broker", "closed_later", "alerts", "sealed", "one_sided", "greeted", "foreign", "proxied",
-    "malformed", "violations", "zero_window_ns", "nagle_ns", "window_ns", "round_trip_ns",
+    "malformed", "violations", "zero_window_ns", "nagle_ns", "window_ns", "link_ns", "round_trip_ns",
     "retransmitted_bytes", "missing_bytes", "twins", "duplicates", "rebalances", "idle_members",
     "expired_members", "transactions", "flawed_captures", "rules_not_asked", "not_preferred", "racked",
-    "left_open", "closed_large", "answered_acks_0",
+    "left_open", "closed_large", "answered_acks_0", "gathering_fetches", "spread_batches",
+    "opened_last", "silent_first",
 )  # fmt: skip
 _MOST: Final = (
     *("longest_ns", "longest_call_ns", "longest_rebalance_ns", "zero_window_ns", "round_trip_ns"),
-    *("ends", "log_start"),
+    *("ends", "log_start", "opened_last", "silent_first"),
 )
 """Those of _SUMS that are the greatest of something."""
 
@@ -381,7 +379,7 @@ _WORDS: Final = {
 COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "api_calls": (
         "acks", "reason", "isolation_level", "session_epoch", "throttle_time_ms", "generation", "error_code",
-        *Pace.OF_CALLS,
+        *dict.fromkeys((*Pace.OF_CALLS, *OF_CALLS)),
     ),
     "error_codes": tuple(dict.fromkeys(("error_code", *Pace.OF_ERRORS, "topic", "error_message"))),
     "latencies": ("broker_ns", "queue_wait_ns", "total_ns", *OF_LATENCIES),
@@ -391,7 +389,7 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "leaders": ("topic", "partition", "leader", "replica_nodes"),
     "brokers": ("node_id", "host", "port", "rack"),
-    "record_batches": Plain.OF_BATCHES, "transactions": ("transactional_id",),
+    "record_batches": (*Plain.OF_BATCHES, *OF_BATCHES), "transactions": ("transactional_id",),
     "groups": ("group_id", "duration_ns", "first_join_time", "last_join_time"),
     "members": ("partition_count", *Uncommitted.OF_MEMBERS), "commits": Lags.OF_COMMITS,
     "api_ranges": OF_RANGES, "anomalies": ("name",), "stalls": ("cause", "duration_ns"),

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from kwsniff.findings.prefilter.dictionaries import encode, numbers_of
 
-_CAUSES: Final = {"nagle_ns": "nagle_delayed_ack", "window_ns": "receiver_window"}
+_CAUSES: Final = {"nagle_ns": "nagle_delayed_ack", "window_ns": "receiver_window", "link_ns": "link_queue"}
 
 
 def stalled_ns(batch: pa.RecordBatch) -> Mapping[str, int]:

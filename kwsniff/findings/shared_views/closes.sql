@@ -177,10 +177,11 @@ with whole as (
 ),
 taken as (select client, broker, max(request_bytes) as most from client_call where status = 'answered' group by client, broker),
 sent as (
-    select n.run_id, n.connection_id, n.client, n.broker, n.close_frame, n.close_time, n.client_bytes - w.bytes as rest, w.last_bytes,
-        case when n.client_bytes = w.bytes and w.status = 'unanswered' then w.call_id end as call_id, n.client_bytes > w.bytes or n.reset_by = 'broker' as unread, t.most
-    from connection n join whole w using (run_id, connection_id) join taken t on t.client = n.client and t.broker = n.broker
-    where n.closed_by = 'broker' and n.protocol = 'kafka' and n.handshake and n.close_time is not null and coalesce(n.client_missing_bytes, 0) = 0
+    select n.run_id, n.connection_id, n.client, n.broker, n.close_frame, n.close_time, n.sent_bytes - w.bytes as rest, w.last_bytes,
+        case when n.sent_bytes = w.bytes and w.status = 'unanswered' then w.call_id end as call_id, n.sent_bytes > w.bytes or n.reset_by = 'broker' as unread, t.most
+    from (select *, client_bytes + coalesce(client_missing_bytes, 0) as sent_bytes from connection) n join whole w using (run_id, connection_id) join taken t on t.client = n.client and t.broker = n.broker
+    where n.closed_by = 'broker' and n.protocol = 'kafka' and n.handshake and n.close_time is not null
+        and (coalesce(n.client_missing_bytes, 0) = 0 or n.run_id in (from lossy) and n.run_id not in (from lacking))
         -- of TLS, bytes of connections are those of its records
         and not coalesce(n.tls_hello, false) and coalesce(n.client_tls_records, 0) = 0
         and (n.run_id, n.connection_id) not in (select (run_id, connection_id) from malformed union all select (run_id, connection_id) from not_offered)

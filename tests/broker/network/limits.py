@@ -72,3 +72,17 @@ def one_at_a_time(site: Site) -> None:
     site.warm()
     with site.recording():
         site.counted(site.work("far", "produce", client_id="edge", x_count=60, x_every_ms=0))
+
+
+@incident(
+    "client",
+    "client",
+    "shop",
+    "linger.ms=2000 at a Java producer 4.3.1 of two records a second",
+    finding="delivery_delayed",
+)
+def delivery_delayed(site: Site) -> None:
+    site.create(orders=1)
+    site.warm()
+    with site.recording():
+        site.counted(site.work("near", "flood", client_id="shop", linger_ms=2000, x_count=24, x_every_ms=500))
