@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x90bc38092b4be89eull
+    #define KWSNIFF_SHAPES 0x752e02408994c084ull
     """
     const unsigned long long KWSNIFF_SHAPES

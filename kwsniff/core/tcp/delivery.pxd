@@ -22,6 +22,7 @@ from kwsniff.core.tcp.arrivals cimport GAP_CUT, GAP_LOST, Arrival
 from kwsniff.core.tcp.connection cimport Connection
 from kwsniff.core.tcp.stream_table cimport DROP_RETRANSMITTED, ODD_CONFLICT, Streams
 from kwsniff.core.tcp.control_block cimport Direction, block_of
+from kwsniff.core.tcp.holes cimport fill_hole, hole_end, note_hole
 from kwsniff.core.tcp.reorder_queue cimport QueuedSegment
 from kwsniff.core.tcp.reorder_queue cimport unhold_first
 from kwsniff.core.tcp.overlap cimport differs, remember
@@ -139,10 +140,16 @@ cdef inline void declare_gap(Streams* streams, Connection* connection, int sende
     cdef int cause
     while distance(to_seq, own.snd.next_seq) > 0 and not connection.ended:
         end = to_seq
+        if streams.num_fills:
+            if fill_hole(streams, connection, sender, arrival, to_seq):
+                continue
+            end = hole_end(streams, connection, sender, to_seq)
         cause = judge_hole(&own.sack, &own.snd, &end)
         num = end - own.snd.next_seq
         if cause == GAP_LOST and never_came(&own.sack, &own.snd, &block_of(connection).direction[1 - sender].snd, own.dup_acks.num > 0, end):
             own.traffic.lost += num
+        if streams.most_holes:
+            note_hole(streams, connection, sender, num, cause)
         own.snd.next_seq = end
         own.queue.evidence_at = 0
         streams.sink.gap(streams.sink.context, connection, sender, arrival, num, cause)

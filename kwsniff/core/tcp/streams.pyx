@@ -20,7 +20,7 @@ Rules
      disprove it. A SYN in the middle of a connection counts from its SYN+ACK, or the segment behind it, on (handshakes.pyx).
  10. Copies of a packet (duplicates.pyx) are counted and change nothing.
  11. What a receiver acknowledged out of order (sack.pxd) was on the wire, too, wherever its acknowledgements end.
- 12. Nothing here knows what the bytes mean.
+ 12. Nothing here knows what the bytes mean. Missing ones may come from another place of capture (holes.pyx).
  13. Where analyzers follow connections beside each other, every one hears the time of every packet, so that each ends
      its own when one analyzer of all had; `place` says where that is, `alone` that it may have been elsewhere.
 
@@ -38,6 +38,7 @@ from libc.string cimport memset
 
 from kwsniff.core.declared cimport ENDING_EVICTED, ENDING_FIN, ENDING_OPEN, ENDING_RESET, ENDING_REUSED
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
+from kwsniff.core.bytes.buffer cimport release
 from kwsniff.core.bytes.span cimport drop, keep
 from kwsniff.core.tcp.acknowledgements cimport take_ack
 from kwsniff.core.tcp.midstream cimport begin_earlier, begin_stream, drop_keep_alives
@@ -55,6 +56,7 @@ from kwsniff.core.tcp.endings cimport end_connection
 from kwsniff.core.tcp.reorder_queue cimport (
     drop_queued, enqueue_segment, exceeds_bounds, held_to, is_queued, is_reached,
 )
+from kwsniff.core.tcp.holes cimport fill_held
 from kwsniff.core.tcp.progress cimport fits, is_keep_alive, note_sent
 from kwsniff.core.tcp.overlap cimport differs, remember
 from kwsniff.core.tcp.retransmissions cimport (
@@ -95,6 +97,7 @@ cdef void free_streams(Streams* streams) noexcept nogil:
     free_connections(streams, streams.open.oldest)
     free_connections(streams, streams.ended.oldest)
     free(streams.buckets)
+    release(&streams.holes)
     memset(streams, 0, sizeof(Streams))
 
 
@@ -436,6 +439,12 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
             drop_payload(streams, arrival, DROP_OUT_OF_WINDOW, segment.payload.num)
         return
     own.check.strange = 0
+    if ahead > 0 and streams.num_fills and fill_held(streams, connection, sender, arrival, segment.seq):
+        if connection.ended:
+            drop_payload(streams, arrival, DROP_AFTER_END, segment.payload.num)
+        else:
+            take_payload(streams, connection, sender, segment, arrival)
+        return
     if ahead > 0:
         own.traffic.out_of_order += 1
         queue_segment(streams, connection, sender, segment, arrival)
