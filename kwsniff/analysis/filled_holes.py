@@ -33,7 +33,7 @@ SHARE_OF_HOLES: Final = 64
 _SHARE_OF_BYTES: Final = 32
 """and what fills them."""
 _COLUMNS: Final = (*ENDS, "connection_id", "capture", "client_isn", "broker_isn", "first_time", "last_time")
-_FILL: Final = struct.Struct("=5q")
+_FILL: Final = struct.Struct("=6q")
 _ALWAYS: Final = (-(1 << 63), (1 << 63) - 1)
 
 Row = dict[str, Any]
@@ -53,12 +53,14 @@ class Hole(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Bytes of a hole: where in it, how many, where in the data, and the capture that has them."""
+    """Bytes of a hole: where in it, how many, where in the data; the capture that has them, and what their
+    segment acknowledges."""
 
     begin: int
     num: int
     at: int
     capture: str
+    ack: int
 
     @property
     def end(self) -> int:
@@ -174,8 +176,8 @@ class _Search:
             _read(name, reader)
         pieces, data, acked = reader.found()
         base = sum(map(len, self._data))
-        for number, begin, num, at, which in np.frombuffer(pieces, np.int64).reshape(-1, 5).tolist():
-            piece = Piece(begin, num, base + at, printable(names[which]))
+        for number, begin, num, at, which, ack in np.frombuffer(pieces, np.int64).reshape(-1, 6).tolist():
+            piece = Piece(begin, num, base + at, printable(names[which]), ack)
             self._pieces.setdefault(wanted[number][5], []).append(piece)
         self._data.append(data)
         self._left -= len(data) + len(pieces)
@@ -197,7 +199,8 @@ class _Search:
         for number, pieces in self._pieces.items():
             hole = self._holes[number]
             for piece in _join(sorted(pieces), data, self._received.get(number, 0)):
-                fills.append((hole.connection, hole.sender, hole.offset + piece.begin, piece.num, piece.at))
+                where = hole.connection, hole.sender, hole.offset + piece.begin
+                fills.append((*where, piece.num, piece.at, piece.ack))
                 sources.setdefault(captures[hole.connection], set()).add(piece.capture)
         if not fills:
             return None
@@ -225,7 +228,7 @@ def _join(pieces: Sequence[Piece], data: bytes, most: int) -> list[Piece]:
         skipped = max(end - piece.begin, 0)
         num = min(piece.num, most - piece.begin) - skipped
         if num > 0:
-            kept.append(Piece(piece.begin + skipped, num, piece.at + skipped, piece.capture))
+            kept.append(Piece(piece.begin + skipped, num, piece.at + skipped, piece.capture, piece.ack))
             end = kept[-1].end
     return kept
 

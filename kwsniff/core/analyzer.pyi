@@ -86,8 +86,8 @@ class Analyzer:
         (capture/packet_offsets.pyi)."""
 
     def fill_holes(self, fills: bytes, data: bytes) -> None:
-        """Before the first capture. `fills`: five native int64 for each (connection, sending endpoint,
-        position in its stream, bytes, position in `data`), sorted."""
+        """Before the first capture. `fills`: six native int64 for each (connection, sending endpoint,
+        position in its stream, bytes, position in `data`, what their segment acknowledges or -1), sorted."""
 
     def open_capture(self, name: str, *, place: int = 0) -> None:
         """`place`: where it was taken; connections continue in later captures of the same place."""

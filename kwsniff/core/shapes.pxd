@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x752e02408994c084ull
+    #define KWSNIFF_SHAPES 0x4c63b35352a67c3cull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -123,7 +123,7 @@ def fillable(thin: Thinned, place: str) -> Counter[int]:
     acknowledgement is left."""
     other = PLACES[place == "client"]
     acked = acknowledged(each for segments in thin.kept.values() for each in segments)
-    gone = thin.gone_bytes[place]
+    gone = thin.gone_bytes.get(place, {})
     found: Counter[int] = Counter()
     for ends, number in bytes_of(thin.kept[other]) - bytes_of(thin.kept[place]):
         if number in gone.get(ends, ()) and ahead(acked[ends], number) > 0:

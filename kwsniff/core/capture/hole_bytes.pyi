@@ -26,6 +26,7 @@ class HoleBytes:
         """Whether there was more than `most`."""
 
     def found(self) -> tuple[bytes, bytes, bytes]:
-        """Five native int64 for each piece (number of the hole in `wanted`, position in it, bytes, position
-        in the data, number of the capture from 0); the data; and of `asked` three native numbers of 64 bits
-        each: the way, whether anything was acknowledged, and the highest number."""
+        """Six native int64 for each piece (number of the hole in `wanted`, position in it, bytes, position in
+        the data, number of the capture from 0, what its segment acknowledges or -1); the data; and of
+        `asked` three native numbers of 64 bits each: the way, whether anything was acknowledged, and the
+        highest number."""

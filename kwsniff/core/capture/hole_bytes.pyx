@@ -41,6 +41,7 @@ cdef struct Piece:
     int64_t num
     int64_t at              # where its bytes are
     int64_t capture         # number of the capture, from 0
+    int64_t ack             # what the segment acknowledges; -1: nothing
 
 cdef struct Acked:
     uint64_t way            # of what is acknowledged
@@ -197,6 +198,7 @@ cdef class HoleBytes:
         piece.num = end - begin
         piece.at = <int64_t>self.data.len
         piece.capture = self.capture
+        piece.ack = segment.ack if segment.flags & TCP_ACK else -1
         if append(&self.data, keep(drop(segment.payload, <size_t>begin), <size_t>(end - begin))):
             append_raw(&self.pieces, &piece, sizeof(Piece))
 

@@ -29,6 +29,7 @@ cdef struct Fill:
     int64_t offset
     int64_t num
     int64_t at              # where its bytes are
+    int64_t ack             # what their segment acknowledged; -1: nothing
 
 cdef void note_hole(Streams* streams, Connection* connection, int sender, int64_t num, int cause) noexcept nogil
 cdef bint fill_hole(Streams* streams, Connection* connection, int sender, Arrival* arrival, uint32_t to_seq) noexcept nogil

@@ -87,6 +87,8 @@ cdef bint fill_hole(Streams* streams, Connection* connection, int sender, Arriva
         filled = arrival[0]
         filled.time = filled.ready = NO_TIME
         filled.acked = -1
+        if fill.ack >= 0 and other.snd.known:
+            filled.acked = other.snd.offset + distance(<uint32_t>fill.ack, other.snd.next_seq)
         filled.late = 0
         filled.mended = own.queue.mended
         filled.mended_back = other.queue.mended
