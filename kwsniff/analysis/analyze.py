@@ -16,18 +16,13 @@ from kwsniff.analysis.capture_points import (
     samples_of_each,
 )
 from kwsniff.analysis.duplicate_captures import note_copies
-from kwsniff.analysis.duplicate_rows import (
-    connections_of,
-    mark_late,
-    move_repeated,
-    twins_among,
-    twins_anomalies,
-)
-from kwsniff.analysis.filled_holes import SHARE_OF_HOLES, FilledHoles, find_bytes
+from kwsniff.analysis.duplicate_rows import move_repeated, twins_anomalies
+from kwsniff.analysis.filled_holes import SHARE_OF_HOLES
 from kwsniff.analysis.findings import write_findings
+from kwsniff.analysis.known import Known, learn
 from kwsniff.analysis.measured_hops import READ as READ_BY_HOPS
 from kwsniff.analysis.measured_hops import measure_hops
-from kwsniff.analysis.measured_networks import NOT_MEASURED, MeasuredNetworks, measure_rows
+from kwsniff.analysis.measured_networks import NOT_MEASURED, MeasuredNetworks
 from kwsniff.analysis.measured_networks import READ as READ_BY_NETWORKS
 from kwsniff.analysis.parallelism import OneAnalyzerNeeded, num_analyzers, rows_beside
 from kwsniff.analysis.plan import Plan, Progress, check_plan
@@ -43,7 +38,7 @@ from kwsniff.filter.rows_of_calls import Chosen
 from kwsniff.findings.views import with_sources
 from kwsniff.layout.catalog import Layouts, load_catalog
 from kwsniff.limits import Limits
-from kwsniff.memory import memory_left, release_memory
+from kwsniff.memory import memory_left
 from kwsniff.sources.file_objects import Given, as_paths
 from kwsniff.sources.files import CaptureFile, Found, unread_file
 from kwsniff.sources.order import find_in_order, size_of
@@ -70,10 +65,7 @@ if TYPE_CHECKING:
     from kwsniff.analysis.parallel import SideBySide
     from kwsniff.filter.expression import Filter
 
-_BYTES_OF_A_CANDIDATE = 2000  # 200,000 connections that may be twins of others have room in 400 MB
-
 Paths = Given | Sequence[Given]
-Known = tuple[Twins, MeasuredNetworks, FilledHoles | None]
 
 
 def analyze(
@@ -214,7 +206,7 @@ def _run(
         if places and plan.places is None:
             return places
         if networks is None:
-            known = _learn(plan, writer, rows, places, (twins, holes))
+            known = learn(plan, writer, rows, places, (twins, holes))
             twins = known[0]
             if twins and plan.size is not None:
                 return known
@@ -223,8 +215,6 @@ def _run(
         move_repeated(summary.captures, twins)
         places = join_twins(places, summary.captures, twins.apart)
         places.fill_places(summary.captures)
-        if plan.filled:
-            plan.filled.add_notes(summary.captures)
         if places and "hops" in made:
             summary.places = measure_hops(writer, rows, places, plan.bounds.memory + plan.foreign)
         rows.write_rows("captures", captures_batch(summary.captures))
@@ -240,27 +230,6 @@ def _run(
             sort_tables(writer, plan.chosen, plan.bounds.memory + plan.foreign)
         left = set(made) - set(plan.chosen)
         return Analysis(summary, writer.commit(left), {}, {}, plan.chosen, run_id=plan.run)
-
-
-def _learn(
-    plan: Plan, writer: TableWriter | None, rows: Rows, places: CapturePoints, found: tuple[Twins, bytes]
-) -> Known:
-    """Twins among all connections, which say so; where captures are read again, what fills holes, or else
-    what this measures. `found`: twins that are known already, and holes."""
-    release_memory()
-    twins, holes = found
-    if not twins:
-        most = min(plan.bounds.duplicate_candidates, plan.bounds.memory // _BYTES_OF_A_CANDIDATE)
-        twins = twins_among(writer, rows.batches, most, places.printable)
-        files = {name: places.find(name) for name in plan.found.captures}
-        with connections_of(writer, rows.batches) as connections:
-            filled = find_bytes(holes, connections, twins, files, plan.bounds.memory) if holes else None
-        if filled:
-            return twins, NOT_MEASURED, filled
-    points = {} if plan.size is None else join_twins(places, rows.summary.captures, twins.apart).printable
-    if points or plan.size is None:
-        mark_late(writer, rows.batches, rows.figures, twins)
-    return twins, measure_rows(writer, rows.batches, points, plan.bounds.memory + plan.foreign), None
 
 
 def _add_sources(chosen: Sequence[str], several: bool) -> tuple[str, ...]:
@@ -283,7 +252,7 @@ def _read_all(plan: Plan, found: Found, rows: Rows, tables: Sequence[str]) -> tu
     rows.drain(analyzer, tables)
     rows.finish()
     rows.summary.late_topics = analyzer.late_topics()
-    _account(rows.summary, analyzer, found)
+    _account(plan, rows.summary, analyzer, found)
     analyzer.when_full = None  # it leads back to the analyzer
     return places, analyzer.holes
 
@@ -298,7 +267,7 @@ def _read_beside(plan: Plan, found: Found, rows: Rows, tables: Sequence[str]) ->
         beside.finish()
         rows.finish()
         rows.summary.late_topics = {each: name for each, (name, _) in beside.topics.items()}
-        _account(rows.summary, beside, found)
+        _account(plan, rows.summary, beside, found)
     return places, b"".join(analyzer.holes for analyzer in analyzers)
 
 
@@ -331,10 +300,12 @@ def _writer(
         yield writer
 
 
-def _account(summary: Summary, analyzer: "Analyzer | SideBySide", found: Found) -> None:
+def _account(plan: Plan, summary: Summary, analyzer: "Analyzer | SideBySide", found: Found) -> None:
     """Completes the rows of captures."""
     for number, row in enumerate(summary.captures):
         account(row, analyzer.accounting(number))
+    if plan.filled:
+        plan.filled.add_notes(summary.captures)
     summary.captures += map(unread_row, found.unread)
     summary.unread += found.unread
 

@@ -49,7 +49,7 @@ from kwsniff.core.tcp.connection cimport Connection
 from kwsniff.core.tcp.connections cimport note_icmp_error
 from kwsniff.core.tcp.stream_table cimport PLACE_FIRST, PLACE_LAST, StreamSink, Streams
 from kwsniff.core.tcp.events cimport TcpEvent
-from kwsniff.core.tcp.holes cimport Fill
+from kwsniff.core.tcp.holes cimport tell_holes, use_fills
 from kwsniff.core.tcp.streams cimport end_streams, free_streams, start_streams, take_segment, take_time
 
 import os
@@ -398,22 +398,15 @@ cdef class Analyzer:
     def holes(self):
         """Those noted: Hole of tcp/holes.pxd, in the order in which they were given up."""
         self.check_idle(True)
-        return (<const char*>self.streams.holes.data)[:self.streams.holes.len] if self.streams.holes.len else b""
+        return tell_holes(&self.streams)
 
     def fill_holes(self, bytes fills, bytes data):
         """`fills`: Fill of tcp/holes.pxd, sorted, within `data`. Before the first capture."""
-        cdef int64_t i, num = len(fills) // sizeof(Fill)
-        cdef const Fill* each = <const Fill*><const char*>fills
         self.check_idle()
         if self.reading or self.streams.frames_before:
             raise UsageError("holes are filled from the first capture on")
-        for i in range(num):
-            if each[i].at < 0 or each[i].num <= 0 or each[i].num > len(data) or each[i].at > len(data) - each[i].num:
-                raise ValueError("bytes that are not there")
+        use_fills(&self.streams, fills, data)
         self.fills, self.filled = fills, data
-        self.streams.fills = <void*><const char*>fills
-        self.streams.filled = <const uint8_t*><const char*>data
-        self.streams.num_fills = num
 
     def open_capture(self, name, *, int64_t place=0):
         """Begins a capture; connections of earlier captures from the same place (a number) continue in it."""

@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x4c63b35352a67c3cull
+    #define KWSNIFF_SHAPES 0x1c9388e955d9fa8bull
     """
     const unsigned long long KWSNIFF_SHAPES

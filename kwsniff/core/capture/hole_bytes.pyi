@@ -19,7 +19,7 @@ class HoleBytes:
         """The next capture begins."""
 
     def feed(self, data: Buffer) -> None:
-        """Raises CaptureError for what is no capture."""
+        """Raises CaptureError where it is not a capture."""
 
     @property
     def is_full(self) -> bool:

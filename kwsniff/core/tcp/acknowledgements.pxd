@@ -20,7 +20,7 @@ from kwsniff.core.tcp.arrivals cimport Arrival
 from kwsniff.core.tcp.connection cimport Connection
 from kwsniff.core.tcp.stream_table cimport Streams
 from kwsniff.core.tcp.control_block cimport Direction, block_of
-from kwsniff.core.tcp.holes cimport fill_held
+from kwsniff.core.tcp.fillings cimport fill_held
 from kwsniff.core.tcp.round_trips cimport PASSED, PASSED_TOGETHER, Passed
 from kwsniff.core.tcp.retransmissions cimport end_repeated_acks
 from kwsniff.core.tcp.rtt_samples cimport add_rtt_sample

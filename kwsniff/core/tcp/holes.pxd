@@ -6,9 +6,8 @@
 #     first reading     declare_gap -> Hole, Hole ...
 #     next reading      Fill, Fill ... -> bytes in place of a gap
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from kwsniff.core.tcp.arrivals cimport Arrival
 from kwsniff.core.tcp.connection cimport Connection
 from kwsniff.core.tcp.stream_table cimport Streams
 
@@ -28,10 +27,12 @@ cdef struct Fill:
     int64_t sender
     int64_t offset
     int64_t num
-    int64_t at              # where its bytes are
+    int64_t begin           # where its bytes are
     int64_t ack             # what their segment acknowledged; -1: nothing
 
 cdef void note_hole(Streams* streams, Connection* connection, int sender, int64_t num, int cause) noexcept nogil
-cdef bint fill_hole(Streams* streams, Connection* connection, int sender, Arrival* arrival, uint32_t to_seq) noexcept nogil
-cdef bint fill_held(Streams* streams, Connection* connection, int sender, Arrival* arrival, uint32_t to_seq) noexcept nogil
+cdef int64_t find_fill(Streams* streams, Connection* connection, int sender, int64_t offset) noexcept nogil
+cdef bint is_of(Streams* streams, int64_t number, Connection* connection, int sender) noexcept nogil
 cdef uint32_t hole_end(Streams* streams, Connection* connection, int sender, uint32_t to_seq) noexcept nogil
+cdef bytes tell_holes(Streams* streams)
+cdef int use_fills(Streams* streams, bytes fills, bytes data) except -1

@@ -5,7 +5,7 @@
 #
 #     segment -> Streams [ buckets -> Connection ] -> StreamSink: bytes, gap, dropped, ended, oddity, event, stall
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.bytes.buffer cimport Buffer
@@ -89,7 +89,7 @@ cdef struct Streams:
     size_t most_holes       # and the bytes that they may take
     void* fills             # Fill, in the order of connections, senders and positions,
     int64_t num_fills
-    const uint8_t* filled   # and their bytes
+    Span filled             # and their bytes
 
 
 cdef inline int64_t connections_bytes(Streams* streams) noexcept nogil:
