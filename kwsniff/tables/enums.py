@@ -218,7 +218,7 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "memory_refused": "dropped because the operating system refused memory",
         "captured_twice": "in duplicates of captured packets, which are not retransmissions",
         "keep_alive": "in keep-alives: the last byte that the receiver had acknowledged, or a garbage byte",
-        "filled": "that it misses, from another place; in another column, too, not in `tcp_payload_bytes`",
+        "filled": "that it misses, from another place; other columns count them, too",
     },
     "anomaly": {
         "segment_not_captured": "the capture misses TCP data that the receiver acknowledged",
