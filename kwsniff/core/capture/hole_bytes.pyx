@@ -166,12 +166,14 @@ cdef class HoleBytes:
         """The one before may reach into the segment; numbers go round, so before the first is the last."""
         cdef Wanted* wanted = <Wanted*>self.wanted.data
         cdef size_t first = self.find(way, 0)
-        cdef size_t last, at, i
+        cdef size_t last, at, before, i
         if first == self.wanted.len // sizeof(Wanted) or wanted[first].way != way:
             return
         last = self.find(way, <int64_t>1 << 32)
         at = self.find(way, segment.seq)
-        self.take_part(at - 1 if at > first else last - 1, segment)
+        before = at - 1 if at > first else last - 1
+        if <uint32_t>wanted[before].seq - segment.seq >= segment.payload.num:
+            self.take_part(before, segment)
         for i in range(last - first):
             if at == last:
                 at = first
