@@ -12,6 +12,7 @@ import ipaddress
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -80,7 +81,9 @@ class FilledHoles:
         """Says in `notes` of captures what they have of others."""
         for row in rows:
             if row["filled_bytes"]:
-                names = ", ".join(self.sources.get(row["capture"], ()))
+                # A connection that began in another file of its place is named there.
+                named = self.sources.get(row["capture"]) or sorted({*chain(*self.sources.values())})
+                names = ", ".join(named)
                 row["notes"].append(f"{row['filled_bytes']:,} bytes that it misses are filled from {names}")
 
 

@@ -171,6 +171,23 @@ def test_a_message_whose_ends_are_filled_has_no_time(tmp_path: Path) -> None:
             assert hops[row["call_id"]]["request_ns"] is None
 
 
+@pytest.mark.parametrize("seed", [0, 3])
+def test_files_of_a_rotation_are_filled_and_fill(seed: int, tmp_path: Path) -> None:
+    thin = thinned("loss_3_far", seed)
+    parts = {}
+    for place, segments in thin.kept.items():
+        half = segments[len(segments) // 2].frame
+        parts[f"{place}1"] = [each for each in segments if each.frame < half]
+        later = [each for each in segments if each.frame >= half]
+        parts[f"{place}2"] = [replace(each, frame=each.frame - half + 1) for each in later]
+    done = analyzed(tmp_path, parts)
+    assert calls(done) == calls(recorded("loss_3_far", *PLACES))
+    for row in done.captures.to_pylist():
+        notes = [note for note in row["notes"] if "are filled from" in note]
+        assert bool(notes) == bool(row["filled_bytes"])
+        assert all(note.endswith(".pcap") for note in notes)
+
+
 def other_payload(segment: Segment) -> Segment:
     return replace(segment, payload=bytes(len(segment.payload))) if segment.payload else segment
 
