@@ -16,11 +16,13 @@ from kwsniff.analysis.capture_points import (
     samples_of_each,
 )
 from kwsniff.analysis.duplicate_captures import note_copies
-from kwsniff.analysis.duplicate_rows import mark_late, move_repeated, twins_among, twins_anomalies
+from kwsniff.analysis.duplicate_rows import move_repeated, twins_anomalies
+from kwsniff.analysis.filled_holes import SHARE_OF_HOLES
 from kwsniff.analysis.findings import write_findings
+from kwsniff.analysis.known import Known, learn
 from kwsniff.analysis.measured_hops import READ as READ_BY_HOPS
 from kwsniff.analysis.measured_hops import measure_hops
-from kwsniff.analysis.measured_networks import NOT_MEASURED, MeasuredNetworks, measure_rows
+from kwsniff.analysis.measured_networks import NOT_MEASURED, MeasuredNetworks
 from kwsniff.analysis.measured_networks import READ as READ_BY_NETWORKS
 from kwsniff.analysis.parallelism import OneAnalyzerNeeded, num_analyzers, rows_beside
 from kwsniff.analysis.plan import Plan, Progress, check_plan
@@ -37,7 +39,7 @@ from kwsniff.filter.rows_of_calls import Chosen
 from kwsniff.findings.views import with_sources
 from kwsniff.layout.catalog import Layouts, load_catalog
 from kwsniff.limits import Limits
-from kwsniff.memory import memory_left, release_memory
+from kwsniff.memory import memory_left
 from kwsniff.sources.file_objects import Given, as_paths
 from kwsniff.sources.files import CaptureFile, Found, unread_file
 from kwsniff.sources.order import find_in_order, size_of
@@ -63,8 +65,6 @@ from kwsniff.timelines.duplicates.duplicate_connections import Twins
 if TYPE_CHECKING:
     from kwsniff.analysis.parallel import SideBySide
     from kwsniff.filter.expression import Filter
-
-_BYTES_OF_A_CANDIDATE = 2000  # 200,000 connections that may be twins of others have room in 400 MB
 
 Paths = Given | Sequence[Given]
 
@@ -170,18 +170,22 @@ def _run_known(plan: Plan) -> Analysis:
     if isinstance(done, CapturePoints):
         plan = replace(plan, places=done)
         done = _run(plan, Twins())
+    if isinstance(done, tuple) and done[2] is not None:
+        # Calls that were not whole are others now, and what was measured of them is.
+        plan = replace(plan, filled=done[2])
+        done = _run(plan, done[0])
     if isinstance(done, tuple):
-        done = _run(plan, *done)
+        done = _run(plan, *done[:2])
     if not isinstance(done, Analysis):
         raise AssertionError("what is known is not looked for")
     return done
 
 
 def _run(
-    plan: Plan, twins: Twins, networks: MeasuredNetworks = NOT_MEASURED
-) -> Analysis | tuple[Twins, MeasuredNetworks] | CapturePoints:
-    """One reading of all captures. Where it shows places or twins that were not known, nothing is left but
-    these: what is counted while rows pass has to be counted without them."""
+    plan: Plan, twins: Twins, networks: MeasuredNetworks | None = None
+) -> Analysis | Known | CapturePoints:
+    """One reading of all captures. Where it shows places, twins or network times that were not known, nothing
+    is left but these: what is counted while rows pass has to be counted without them."""
     made = _add_sources(plan.chosen, len(plan.found.captures) > 1)
     found = plan.found._replace(unread=list(plan.found.unread))
     with _writer(plan.output, made, plan.run) as writer, ExitStack() as stack:
@@ -194,23 +198,22 @@ def _run(
                 made,
                 twins,
                 plan.only,
-                networks,
+                networks or NOT_MEASURED,
                 memory=memory,
                 beside=plan.num_analyzers > 1,
             )
         )
-        places = _read_all(plan, found, rows, delivered_tables(made))
+        places, holes = _read_all(plan, found, rows, delivered_tables(made))
         if places and plan.places is None:
             return places
-        if not twins:
-            twins, networks = _find_twins(plan, writer, rows, places)
+        if networks is None:
+            known = learn(plan, writer, rows, places, (twins, holes))
+            twins = known[0]
             if twins and plan.size is not None:
-                return twins, networks
+                return known
             summary.late_twins = len(twins.found)
         rows.add("anomalies", batch_of("anomalies", twins_anomalies(twins)))
-        move_repeated(summary.captures, twins)
-        places = join_twins(places, summary.captures, twins.apart)
-        places.fill_places(summary.captures)
+        places = _place_captures(summary, places, twins)
         if places and "hops" in made:
             summary.places = measure_hops(writer, rows, places, memory)
         fill_upstream_calls(writer, rows.batches, places.printable, plan.catalog, memory)
@@ -225,21 +228,16 @@ def _run(
             summary.findings = write_findings(writer, rows.figures, summary.rows, late=late, memory=left)
         if plan.sort:
             sort_tables(writer, plan.chosen, memory)
-        unwanted = set(made) - set(plan.chosen)
-        return Analysis(summary, writer.commit(unwanted), {}, {}, plan.chosen, run_id=plan.run)
+        paths = writer.commit(set(made) - set(plan.chosen))
+        return Analysis(summary, paths, {}, {}, plan.chosen, run_id=plan.run)
 
 
-def _find_twins(
-    plan: Plan, writer: TableWriter | None, rows: Rows, places: CapturePoints
-) -> tuple[Twins, MeasuredNetworks]:
-    """Twins among all connections, which say so; where captures are read again, what this measures."""
-    release_memory()
-    most = min(plan.bounds.duplicate_candidates, plan.bounds.memory // _BYTES_OF_A_CANDIDATE)
-    twins = twins_among(writer, rows.batches, most, places.printable)
-    points = {} if plan.size is None else join_twins(places, rows.summary.captures, twins.apart).printable
-    if points or plan.size is None:
-        mark_late(writer, rows.batches, rows.figures, twins)
-    return twins, measure_rows(writer, rows.batches, points, plan.bounds.memory + plan.foreign)
+def _place_captures(summary: Summary, places: CapturePoints, twins: Twins) -> CapturePoints:
+    """The places that twins show as well; rows of captures say theirs."""
+    move_repeated(summary.captures, twins)
+    places = join_twins(places, summary.captures, twins.apart)
+    places.fill_places(summary.captures)
+    return places
 
 
 def _add_sources(chosen: Sequence[str], several: bool) -> tuple[str, ...]:
@@ -250,8 +248,9 @@ def _add_sources(chosen: Sequence[str], several: bool) -> tuple[str, ...]:
     )
 
 
-def _read_all(plan: Plan, found: Found, rows: Rows, tables: Sequence[str]) -> CapturePoints:
-    """Every row there is, and what is known of the captures. The core's memory is free again afterwards."""
+def _read_all(plan: Plan, found: Found, rows: Rows, tables: Sequence[str]) -> tuple[CapturePoints, bytes]:
+    """Every row there is; what is known of the captures, and their holes. The core's memory is free again
+    afterwards."""
     if plan.num_analyzers > 1:
         return _read_beside(plan, found, rows, tables)
     analyzer = _analyzer(plan, tables)
@@ -261,12 +260,12 @@ def _read_all(plan: Plan, found: Found, rows: Rows, tables: Sequence[str]) -> Ca
     rows.drain(analyzer, tables)
     rows.finish()
     rows.summary.late_topics = analyzer.late_topics()
-    _account(rows.summary, analyzer, found)
+    _account(plan, rows.summary, analyzer, found)
     analyzer.when_full = None  # it leads back to the analyzer
-    return places
+    return places, analyzer.holes
 
 
-def _read_beside(plan: Plan, found: Found, rows: Rows, tables: Sequence[str]) -> CapturePoints:
+def _read_beside(plan: Plan, found: Found, rows: Rows, tables: Sequence[str]) -> tuple[CapturePoints, bytes]:
     """The same by several analyzers. Raises OneAnalyzerNeeded."""
     from kwsniff.analysis.parallel import SideBySide
 
@@ -276,12 +275,12 @@ def _read_beside(plan: Plan, found: Found, rows: Rows, tables: Sequence[str]) ->
         beside.finish()
         rows.finish()
         rows.summary.late_topics = {each: name for each, (name, _) in beside.topics.items()}
-        _account(rows.summary, beside, found)
-    return places
+        _account(plan, rows.summary, beside, found)
+    return places, b"".join(analyzer.holes for analyzer in analyzers)
 
 
 def _analyzer(plan: Plan, tables: Sequence[str], bucket: tuple[int, int] | None = None) -> Analyzer:
-    return start_analyzer(
+    analyzer = start_analyzer(
         plan.catalog,
         tables,
         ports=plan.ports,
@@ -291,6 +290,11 @@ def _analyzer(plan: Plan, tables: Sequence[str], bucket: tuple[int, int] | None 
         # What cannot be read again is read as files of one place.
         samples=samples_of_each(len(plan.found.captures)) if plan.size is not None else 0,
     )
+    if plan.filled:
+        analyzer.fill_holes(plan.filled.fills, plan.filled.data)
+    elif plan.size is not None:
+        analyzer.note_holes(plan.bounds.memory // SHARE_OF_HOLES)
+    return analyzer
 
 
 @contextmanager
@@ -304,10 +308,12 @@ def _writer(
         yield writer
 
 
-def _account(summary: Summary, analyzer: "Analyzer | SideBySide", found: Found) -> None:
+def _account(plan: Plan, summary: Summary, analyzer: "Analyzer | SideBySide", found: Found) -> None:
     """Completes the rows of captures."""
     for number, row in enumerate(summary.captures):
         account(row, analyzer.accounting(number))
+    if plan.filled:
+        plan.filled.add_notes(summary.captures)
     summary.captures += map(unread_row, found.unread)
     summary.unread += found.unread
 

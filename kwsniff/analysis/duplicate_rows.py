@@ -1,6 +1,7 @@
 """Twins among the connections of a run, marked at its end, when all rows are known."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ from kwsniff.findings.prefilter.figures import Figures
 from kwsniff.tables.captures import CaptureRow
 from kwsniff.tables.schema import TABLES
 from kwsniff.tables.write import TableWriter
-from kwsniff.timelines.duplicates.duplicate_connections import Twins, find_twins
+from kwsniff.timelines.duplicates.duplicate_connections import Source, Twins, find_twins
 
 Batches = Mapping[str, list[pa.RecordBatch]]
 
@@ -21,11 +22,19 @@ def twins_among(
 ) -> Twins:
     """Of the table of connections, written or in memory; nothing more can be written to it. `places`: as for
     find_twins."""
+    with connections_of(writer, batches) as connections:
+        return find_twins(connections, most, places)
+
+
+@contextmanager
+def connections_of(writer: TableWriter | None, batches: Batches) -> Iterator[Source]:
+    """The table of connections, written or in memory; nothing more can be written to it."""
     if writer is None:
-        return find_twins(partial(_select_columns, batches["connections"]), most, places)
+        yield partial(_select_columns, batches["connections"])
+        return
     path = writer.complete(["connections"])["connections"]
     with pq.ParquetFile(path) as file:
-        return find_twins(partial(_read_columns, file), most, places)
+        yield partial(_read_columns, file)
 
 
 def mark_late(

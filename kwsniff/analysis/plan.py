@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from kwsniff.analysis.capture_points import CapturePoints
+from kwsniff.analysis.filled_holes import FilledHoles
 from kwsniff.errors import UsageError
 from kwsniff.filter.rows_of_calls import Chosen
 from kwsniff.layout.catalog import Catalog
@@ -41,6 +42,8 @@ class Plan:
     only: Chosen | None = None
     places: CapturePoints | None = None
     """Of the captures that can be read; None: not known."""
+    filled: FilledHoles | None = None
+    """What other captures have of bytes that one misses."""
     foreign: int = field(default_factory=foreign_bytes)
     """Bytes of memory that the process had before, in addition to kwsniff's own."""
 

@@ -76,6 +76,19 @@ class Analyzer:
         """Only packets from `since` on and before `until` (nanoseconds) of the captures that come are read.
         The others count as `packets_other_time`; one without a time is one of them."""
 
+    def note_holes(self, most: int) -> None:
+        """Notes what is missing in streams, in up to `most` bytes."""
+
+    @property
+    def holes(self) -> bytes:
+        """Eight native numbers of 64 bits for each: connection, sending endpoint, position in its stream,
+        bytes, sequence number, whether its receiver acknowledged it, numbers of both ends
+        (capture/packet_offsets.pyi)."""
+
+    def fill_holes(self, fills: bytes, data: bytes) -> None:
+        """Before the first capture. `fills`: six native int64 for each (connection, sending endpoint,
+        position in its stream, bytes, position in `data`, what their segment acknowledges or -1), sorted."""
+
     def open_capture(self, name: str, *, place: int = 0) -> None:
         """`place`: where it was taken; connections continue in later captures of the same place."""
 

@@ -49,6 +49,7 @@ from kwsniff.core.tcp.connection cimport Connection
 from kwsniff.core.tcp.connections cimport note_icmp_error
 from kwsniff.core.tcp.stream_table cimport PLACE_FIRST, PLACE_LAST, StreamSink, Streams
 from kwsniff.core.tcp.events cimport TcpEvent
+from kwsniff.core.tcp.holes cimport tell_holes, use_fills
 from kwsniff.core.tcp.streams cimport end_streams, free_streams, start_streams, take_segment, take_time
 
 import os
@@ -159,6 +160,8 @@ cdef class Analyzer:
     cdef Runs runs
     cdef Window window
     cdef Samples samples
+    cdef bytes fills            # what the streams fill holes with
+    cdef bytes filled
     cdef Py_buffer view
     cdef Py_buffer shared_view
     cdef bint by_runs           # the open capture is read so
@@ -385,6 +388,25 @@ cdef class Analyzer:
         if self.reading:
             raise UsageError("a capture is open; bounds are set between captures")
         self.context.since, self.context.until = [NO_TIME if time is None else time for time in (since, until)]
+
+    def note_holes(self, size_t most):
+        """Notes what is missing in streams, in up to `most` bytes."""
+        self.check_idle()
+        self.streams.most_holes = most
+
+    @property
+    def holes(self):
+        """Those noted: Hole of tcp/holes.pxd, in the order in which they were given up."""
+        self.check_idle(True)
+        return tell_holes(&self.streams)
+
+    def fill_holes(self, bytes fills, bytes data):
+        """`fills`: Fill of tcp/holes.pxd, sorted, within `data`. Before the first capture."""
+        self.check_idle()
+        if self.reading or self.streams.frames_before:
+            raise UsageError("holes are filled from the first capture on")
+        use_fills(&self.streams, fills, data)
+        self.fills, self.filled = fills, data
 
     def open_capture(self, name, *, int64_t place=0):
         """Begins a capture; connections of earlier captures from the same place (a number) continue in it."""

@@ -221,7 +221,7 @@ ENUMS: Final[Mapping[str, tuple[str, ...]]] = {
         "answered", "no_response_expected", "unanswered", "response_not_captured", "response_only",
         "sasl_tokens", "torn_frames", "unfinished", "continued", "lost_framing", "retransmitted",
         "out_of_window", "after_end", "not_kafka", "undecided", "memory_refused", "captured_twice",
-        "keep_alive",
+        "keep_alive", "filled",
     ),
     "anomaly": (
         "segment_not_captured", "segment_lost", "packet_cut", "segments_overlap", "segment_out_of_window",
@@ -231,8 +231,8 @@ ENUMS: Final[Mapping[str, tuple[str, ...]]] = {
         "api_versions_fallback", "time_backwards", "call_facts_limit", "memory_refused", "capture_truncated",
         "capture_damaged", "connection_evicted", "memory_limit", "not_decrypted", "reset_out_of_window",
         "reset_taken_back", "handshake_out_of_place", "interfaces_limit", "trailing_bytes",
-        "tcp_events_limit", "timelines_limit", "twins_limit", "answered_out_of_order", "null_not_allowed",
-        "aborted_out_of_order",
+        "tcp_events_limit", "timelines_limit", "twins_limit", "answered_out_of_order", "hole_filled",
+        "null_not_allowed", "aborted_out_of_order",
     ),
 }
 """Closed list -> its words."""

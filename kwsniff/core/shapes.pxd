@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x7acc63bc618de967ull
+    #define KWSNIFF_SHAPES 0x22a94fbb9dc06daaull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -218,6 +218,7 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "memory_refused": "dropped because the operating system refused memory",
         "captured_twice": "in duplicates of captured packets, which are not retransmissions",
         "keep_alive": "in keep-alives: the last byte that the receiver had acknowledged, or a garbage byte",
+        "filled": "that it misses, from another place; other columns count them, too",
     },
     "anomaly": {
         "segment_not_captured": "the capture misses TCP data that the receiver acknowledged",
@@ -262,6 +263,7 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "row of their batch was written",
         "twins_limit": "too many possible duplicate connections to compare all of them",
         "answered_out_of_order": "a response that came after those of later requests",
+        "hole_filled": "the capture misses TCP data that another place has",
         "null_not_allowed": "null bytes where the response's layout does not allow them; decoded anyway",
         "aborted_out_of_order": "aborted transactions of a partition, not in the order of their offsets",
     },

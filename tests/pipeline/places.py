@@ -83,6 +83,15 @@ def behind(
     return sorted(found, key=lambda frame: frame.time_ns)
 
 
+def behind_nat(frames: Sequence[Frame]) -> list[Frame]:
+    """The client's address is another one."""
+    inside, outside = bytes([10, 88, 0, 11]), bytes([198, 18, 0, 11])
+    return [
+        replace(frame, data=frame.data[:26] + frame.data[26:34].replace(inside, outside) + frame.data[34:])
+        for frame in frames
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Judged:
     """What one run says, and what is known; nanoseconds."""

@@ -25,6 +25,7 @@ from tests.pipeline.places import (
     Move,
     analyzed,
     behind,
+    behind_nat,
     clock,
     frames_of,
     judge,
@@ -211,15 +212,6 @@ def test_the_order_of_files_changes_nothing() -> None:
         return [{**row, "run_id": None} for row in done.hops.to_pylist()]
 
     assert told(kwsniff.analyze(paths)) == told(kwsniff.analyze(paths[::-1])) != []
-
-
-def behind_nat(frames: list[Frame]) -> list[Frame]:
-    """The client's address is another one."""
-    inside, outside = bytes([10, 88, 0, 11]), bytes([198, 18, 0, 11])
-    return [
-        replace(frame, data=frame.data[:26] + frame.data[26:34].replace(inside, outside) + frame.data[34:])
-        for frame in frames
-    ]
 
 
 def test_behind_nat_hops_are_the_same(tmp_path: Path) -> None:

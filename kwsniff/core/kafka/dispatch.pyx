@@ -196,6 +196,7 @@ cdef void take_oddity(void* opaque, Connection* connection, int direction, Arriv
     elif oddity == ODD_RESET: name = ANOMALY_RESET_OUT_OF_WINDOW
     elif oddity == ODD_RESET_TAKEN_BACK: name = ANOMALY_RESET_TAKEN_BACK
     elif oddity == ODD_HANDSHAKE: name = ANOMALY_HANDSHAKE_OUT_OF_PLACE
+    elif oddity == ODD_FILLED: name = ANOMALY_HOLE_FILLED
     if oddity == ODD_EVICTED:
         write_anomaly(context, connection, -1, arrival, -1, -1, name, value)
         return
@@ -296,8 +297,8 @@ cdef inline bint is_cut_off(Connection* connection, KafkaConnection* kafka) noex
 
 
 cdef void take_dropped(void* opaque, int64_t capture, int cause, int64_t num) noexcept nogil:
-    cdef int[6] bins = [BIN_RETRANSMITTED, BIN_OUT_OF_WINDOW, BIN_AFTER_END, BIN_MEMORY_REFUSED, BIN_CAPTURED_TWICE,
-                        BIN_KEEP_ALIVE]
+    cdef int[7] bins = [BIN_RETRANSMITTED, BIN_OUT_OF_WINDOW, BIN_AFTER_END, BIN_MEMORY_REFUSED, BIN_CAPTURED_TWICE,
+                        BIN_KEEP_ALIVE, BIN_FILLED]
     count_bytes(<Context*>opaque, capture, bins[cause], num)
 
 

@@ -20,6 +20,7 @@ from kwsniff.core.tcp.arrivals cimport Arrival
 from kwsniff.core.tcp.connection cimport Connection
 from kwsniff.core.tcp.stream_table cimport Streams
 from kwsniff.core.tcp.control_block cimport Direction, block_of
+from kwsniff.core.tcp.fillings cimport fill_held
 from kwsniff.core.tcp.round_trips cimport PASSED, PASSED_TOGETHER, Passed
 from kwsniff.core.tcp.retransmissions cimport end_repeated_acks
 from kwsniff.core.tcp.rtt_samples cimport add_rtt_sample
@@ -69,7 +70,10 @@ cdef inline void take_ack(Streams* streams, Connection* connection, int sender, 
         other.snd.acked = segment.ack
         other.snd.acked_known = True
         if other.snd.known and distance(segment.ack, other.snd.next_seq) > 0:
-            note_acked_ahead(other, segment)
+            if streams.num_fills:
+                fill_held(streams, connection, 1 - sender, arrival, segment.ack)
+            if distance(segment.ack, other.snd.next_seq) > 0:
+                note_acked_ahead(other, segment)
         if other.sack.num:
             forget_ranges(&other.sack, segment.ack)
         if other.snd.known and not other.snd.beginning and segment.time != NO_TIME:

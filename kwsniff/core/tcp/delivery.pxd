@@ -20,8 +20,9 @@ from kwsniff.core.declared cimport TCP_EVENT_RETRANSMISSION
 from kwsniff.core.bytes.span cimport Span, drop, keep, make_span
 from kwsniff.core.tcp.arrivals cimport GAP_CUT, GAP_LOST, Arrival
 from kwsniff.core.tcp.connection cimport Connection
-from kwsniff.core.tcp.stream_table cimport DROP_RETRANSMITTED, ODD_CONFLICT, Streams
+from kwsniff.core.tcp.stream_table cimport DROP_FILLED, DROP_RETRANSMITTED, ODD_CONFLICT, ODD_FILLED, Streams
 from kwsniff.core.tcp.control_block cimport Direction, block_of
+from kwsniff.core.tcp.holes cimport Fill, find_fill, hole_end, is_of, note_hole
 from kwsniff.core.tcp.reorder_queue cimport QueuedSegment
 from kwsniff.core.tcp.reorder_queue cimport unhold_first
 from kwsniff.core.tcp.overlap cimport differs, remember
@@ -131,6 +132,41 @@ cdef inline void catch_up(Streams* streams, Connection* connection, int sender, 
             deliver_first(streams, connection, sender)
 
 
+cdef inline bint fill_hole(Streams* streams, Connection* connection, int sender, Arrival* arrival, uint32_t to_seq) noexcept nogil:
+    """Hands on what is known of the missing bytes from the next one on, before `to_seq`; whether there is any."""
+    cdef Direction* own = &block_of(connection).direction[sender]
+    cdef Direction* other = &block_of(connection).direction[1 - sender]
+    cdef Arrival filled
+    cdef Fill* fill
+    cdef int64_t number, skipped, num
+    cdef bint any = False
+    while not connection.ended and distance(to_seq, own.snd.next_seq) > 0:
+        number = find_fill(streams, connection, sender, own.snd.offset)
+        fill = &(<Fill*>streams.fills)[number]
+        if not is_of(streams, number, connection, sender) or fill.offset > own.snd.offset:
+            break
+        skipped = own.snd.offset - fill.offset
+        num = fill.num - skipped
+        if num > distance(to_seq, own.snd.next_seq):
+            num = distance(to_seq, own.snd.next_seq)
+        filled = arrival[0]
+        filled.time = filled.ready = NO_TIME
+        filled.acked = -1
+        if fill.ack >= 0 and other.snd.known:
+            filled.acked = other.snd.offset + distance(<uint32_t>fill.ack, other.snd.next_seq)
+        filled.late = 0
+        filled.mended = own.queue.mended
+        filled.mended_back = other.queue.mended
+        if streams.now > own.trips.sent_at:
+            own.trips.sent_at = streams.now
+        streams.sink.dropped(streams.sink.context, arrival.capture, DROP_FILLED, num)
+        streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_FILLED, num)
+        deliver(streams, connection, sender, keep(drop(streams.filled, <size_t>(fill.begin + skipped)), <size_t>num),
+                <uint32_t>num, &filled)
+        any = True
+    return any
+
+
 cdef inline void declare_gap(Streams* streams, Connection* connection, int sender, uint32_t to_seq,
                       Arrival* arrival) noexcept nogil:
     """The bytes up to `to_seq` are missing: as one gap or, where parts of them were received, as several."""
@@ -139,10 +175,16 @@ cdef inline void declare_gap(Streams* streams, Connection* connection, int sende
     cdef int cause
     while distance(to_seq, own.snd.next_seq) > 0 and not connection.ended:
         end = to_seq
+        if streams.num_fills:
+            if fill_hole(streams, connection, sender, arrival, to_seq):
+                continue
+            end = hole_end(streams, connection, sender, to_seq)
         cause = judge_hole(&own.sack, &own.snd, &end)
         num = end - own.snd.next_seq
         if cause == GAP_LOST and never_came(&own.sack, &own.snd, &block_of(connection).direction[1 - sender].snd, own.dup_acks.num > 0, end):
             own.traffic.lost += num
+        if streams.most_holes:
+            note_hole(streams, connection, sender, num, cause)
         own.snd.next_seq = end
         own.queue.evidence_at = 0
         streams.sink.gap(streams.sink.context, connection, sender, arrival, num, cause)

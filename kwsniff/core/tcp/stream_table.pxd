@@ -8,6 +8,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from kwsniff.core.limits cimport Limits
+from kwsniff.core.bytes.buffer cimport Buffer
 from kwsniff.core.bytes.span cimport Span
 from kwsniff.core.capture.samples cimport Samples
 from kwsniff.core.tcp.arrivals cimport Arrival
@@ -23,6 +24,7 @@ cdef enum DropCause:
     DROP_NO_MEMORY = 3
     DROP_CAPTURED_TWICE = 4
     DROP_KEEP_ALIVE = 5
+    DROP_FILLED = 6         # none: they are delivered, and another place saw them
 
 cdef enum StreamOddity:
     ODD_OVERLAP = 0
@@ -34,6 +36,7 @@ cdef enum StreamOddity:
     ODD_RESET = 6           # an RST that no receiver would take
     ODD_RESET_TAKEN_BACK = 7
     ODD_HANDSHAKE = 8       # a SYN in the middle of a connection that continued
+    ODD_FILLED = 9          # bytes from another place, see holes.pyx
 
 cdef struct StreamSink:
     void* context
@@ -82,6 +85,11 @@ cdef struct Streams:
     void* above             # the context of the caller that hands segments in
     Samples* samples        # of the current capture; or NULL: captures are not compared
     bint no_memory
+    Buffer holes            # Hole: those noted,
+    size_t most_holes       # and the bytes that they may take
+    void* fills             # Fill, in the order of connections, senders and positions,
+    int64_t num_fills
+    Span filled             # and their bytes
 
 
 cdef inline int64_t connections_bytes(Streams* streams) noexcept nogil:

@@ -38,6 +38,7 @@ from libc.string cimport memset
 
 from kwsniff.core.declared cimport ENDING_EVICTED, ENDING_FIN, ENDING_OPEN, ENDING_RESET, ENDING_REUSED
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
+from kwsniff.core.bytes.buffer cimport release
 from kwsniff.core.bytes.span cimport drop, keep
 from kwsniff.core.tcp.acknowledgements cimport take_ack
 from kwsniff.core.tcp.midstream cimport begin_earlier, begin_stream, drop_keep_alives
@@ -51,10 +52,11 @@ from kwsniff.core.tcp.control_block cimport ControlBlock, Direction, block_of
 from kwsniff.core.tcp.duplicates cimport is_copy, remember_packet
 from kwsniff.core.tcp.handshakes cimport begin_behind_syn, goes_on_elsewhere, opens_anew, pass_over_syn, take_syn
 from kwsniff.core.tcp.delivery cimport declare_gap, deliver, deliver_queued, drain_queue, drop_payload
-from kwsniff.core.tcp.endings cimport end_connection
+from kwsniff.core.tcp.endings cimport close_if_done, end_connection
 from kwsniff.core.tcp.reorder_queue cimport (
     drop_queued, enqueue_segment, exceeds_bounds, held_to, is_queued, is_reached,
 )
+from kwsniff.core.tcp.fillings cimport fill_held
 from kwsniff.core.tcp.progress cimport fits, is_keep_alive, note_sent
 from kwsniff.core.tcp.overlap cimport differs, remember
 from kwsniff.core.tcp.retransmissions cimport (
@@ -95,6 +97,7 @@ cdef void free_streams(Streams* streams) noexcept nogil:
     free_connections(streams, streams.open.oldest)
     free_connections(streams, streams.ended.oldest)
     free(streams.buckets)
+    release(&streams.holes)
     memset(streams, 0, sizeof(Streams))
 
 
@@ -437,8 +440,7 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
         return
     own.check.strange = 0
     if ahead > 0:
-        own.traffic.out_of_order += 1
-        queue_segment(streams, connection, sender, segment, arrival)
+        take_ahead(streams, connection, sender, segment, arrival)
         return
     repeated = <uint32_t>(-ahead)
     if repeated >= segment.length:
@@ -455,6 +457,18 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     deliver(streams, connection, sender, drop(segment.payload, repeated), segment.length - repeated, arrival)
     if own.queue.first != NULL:
         deliver_queued(streams, connection, sender, False)
+
+
+cdef void take_ahead(Streams* streams, Connection* connection, int sender, Segment* segment,
+                     Arrival* arrival) noexcept nogil:
+    """It waits for those in front of it, unless another place has these."""
+    if not streams.num_fills or not fill_held(streams, connection, sender, arrival, segment.seq):
+        block_of(connection).direction[sender].traffic.out_of_order += 1
+        queue_segment(streams, connection, sender, segment, arrival)
+    elif connection.ended:
+        drop_payload(streams, arrival, DROP_AFTER_END, segment.payload.num)
+    else:
+        take_payload(streams, connection, sender, segment, arrival)
 
 
 cdef void take_lost(Streams* streams, Connection* connection, int sender, Segment* segment,
@@ -574,23 +588,3 @@ cdef inline void check_patience(Streams* streams, Connection* connection, int se
         to_seq = own.queue.first.seq
     declare_gap(streams, connection, sender, to_seq, arrival)
     deliver_queued(streams, connection, sender, True)
-
-
-# -- ending connections -----------------------------------------------------------------------------------------
-
-cdef inline void close_if_done(Streams* streams, Connection* connection) noexcept nogil:
-    cdef int i
-    cdef Direction* own
-    if connection.ended:
-        return
-    for i in range(2):
-        own = &block_of(connection).direction[i]
-        if own.snd.fin and own.snd.known and distance(own.snd.next_seq, own.snd.fin_seq) >= 0:
-            own.snd.fin_done = True
-    if closed_by(&block_of(connection).direction[0]) and closed_by(&block_of(connection).direction[1]):
-        end_connection(streams, connection, ENDING_FIN)
-
-
-cdef inline bint closed_by(Direction* own) noexcept nogil:
-    """This direction's FIN was sent and acknowledged."""
-    return own.snd.fin_done and (not own.snd.known or own.snd.acked_known and distance(own.snd.acked, own.snd.fin_seq + 1) >= 0)
