@@ -13,7 +13,7 @@ from kwsniff.memory import memory_left
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.tables.write import TableWriter
 
-_READ: Final = ("connections", "api_calls", "record_batches")
+READ: Final = ("connections", "api_calls", "record_batches")
 """Tables that calls are joined by; without the last one, members and producers alone prove connections."""
 
 
@@ -27,8 +27,8 @@ def fill_upstream_calls(
     """Fills `upstream_call_id` of the calls that a proxy passed on, in files or in memory; nothing more can
     be written to these tables. `places`: name of a capture -> where it was taken. `limit`: bytes of memory
     for the process."""
-    made = [name for name in _READ if name in (writer.paths if writer else batches)]
-    if made[:2] != [*_READ[:2]]:
+    made = [name for name in READ if name in (writer.paths if writer else batches)]
+    if made[:2] != [*READ[:2]]:
         return
     if not (proxies := find_possible_proxies(_read_connections(writer, batches))).endpoints:
         return
@@ -38,7 +38,7 @@ def fill_upstream_calls(
     tables: dict[str, Any] = {name: [path] for name, path in writer.complete(made).items()} if writer else {}
     for name in () if writer else made:
         tables[name] = pa.Table.from_batches(batches[name], coded_schema(TABLES[name]))
-    fetches = [key for key, api in catalog.apis.items() if api.traits.records == FETCHED]
+    fetches = keys_of_fetches(catalog)
     memory = f"{memory_left(limit) // 1_000_000}MB"
     try:
         found = join_upstream_calls(tables, proxies, places, fetches, memory)
@@ -52,6 +52,11 @@ def fill_upstream_calls(
         writer.rewrite("api_calls", found.fill, coded=True)
     else:
         batches["api_calls"] = found.fill(tables["api_calls"]).to_batches()
+
+
+def keys_of_fetches(catalog: Catalog) -> list[int]:
+    """The APIs that fetch records."""
+    return [key for key, api in catalog.apis.items() if api.traits.records == FETCHED]
 
 
 def _read_connections(

@@ -43,6 +43,7 @@ from kwsniff.spark.jobs import cores_of, run_tasks
 from kwsniff.spark.networks import measure_parts
 from kwsniff.spark.parts import Part, check_parts, write_empty
 from kwsniff.spark.plan import Plan
+from kwsniff.spark.proxies import fill_parts
 from kwsniff.spark.ranges import spans_for
 from kwsniff.spark.scan import places_of, scan_captures
 from kwsniff.spark.staging import Staging, scratch_in
@@ -298,6 +299,8 @@ class _Run:
         parts += write_few(self.spark, work, captures, unread, decoded, twins=twins, figures=figures)
         measured = measure_parts(work, parts, points, figures)
         parts = [measured.get(part, part) for part in parts]
+        proxied = fill_parts(work, parts, points)
+        parts = [proxied.get(part, part) for part in parts]
         topics = {key: name for each in decoded for key, name in each.topics.items()}
         named = name_topics(self.spark, parts, topics, root=folder, staging=folder)
         parts = [named.get(part, part) for part in parts]

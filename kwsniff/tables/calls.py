@@ -268,7 +268,7 @@ API_CALLS = TableSchema(
             type="int64",
             doc="Call by which a proxy passed this one on: [proxies](../places.md#proxies).",
             source="batches, members and producers that both calls have, and their times",
-            null="no proxy, not proven, more than the memory allows, or rows of live or pipeline",
+            null="no proxy, not proven, more calls than the memory allows, or rows of live",
             judged=True,
         ),
         HARM,

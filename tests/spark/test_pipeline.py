@@ -29,8 +29,9 @@ pytestmark = pytest.mark.sample_tests(7)
 CAPTURES = Path(__file__).parents[2] / "captures"
 RECORDED = (
     "any_interface", "begun_late", "compression", "group_classic", "group_consumer", "group_share",
-    "killed_broker", "large_messages", "no_acks", "rebalance", "sasl_scram", "snaplen_96", "three_brokers",
-    "transactions", "versions_4_4", "zookeeper_0_8", "field/poison_record", "field/l_stuck_consumer",
+    "killed_broker", "large_messages", "no_acks", "proxied", "rebalance", "sasl_scram", "snaplen_96",
+    "three_brokers", "transactions", "versions_4_4", "zookeeper_0_8", "field/poison_record",
+    "field/l_stuck_consumer",
 )  # fmt: skip
 PACKETS = damage.reorder(scenes.pipelined(depth=3, calls=9, mss=100).packets(), 3, seed=5)
 
