@@ -143,6 +143,8 @@ order by talk, begins, call_id
 """
 Pairs = dict[int, int]
 """Upstream connection -> client connection."""
+_Talk = tuple[int, int]
+"""A connection, and the number of its conversation."""
 Tables = Mapping[str, Sequence[str | PathLike[str]] | pa.Table]
 
 
@@ -208,15 +210,21 @@ def _join(
         pairs |= _choose_beside(database, proven)
     twins = database.execute(_TWINS).fetchall()
     # Which of two twins is the upstream one is known by their calls alone.
-    found = [_join_pairs(database, pairs, least=0)]
-    found += [_join_pairs(database, part, least=_SHARE) for part in (_reverse(twins), dict(twins))]
+    talks = {client: talk for talk, client in enumerate(sorted({*pairs.values()}))}
+    found = [
+        _join_talks(
+            database,
+            list(talks.items()),
+            [(upstream, talks[client]) for upstream, client in pairs.items()],
+            least=0,
+        )
+    ]
+    one, other = ([(pair[at], talk) for talk, pair in enumerate(twins)] for at in (0, 1))
+    found += [_join_talks(database, *both, least=_SHARE) for both in ((one, other), (other, one))]
     calls, upstream = (np.concatenate([each[at] for each in found]) for at in (0, 1))
     order = np.argsort(calls, kind="stable")
-    return UpstreamCalls(calls[order], upstream[order]) if len(calls) else None
-
-
-def _reverse(pairs: Sequence[tuple[int, int]]) -> Pairs:
-    return {other: one for one, other in pairs}
+    firsts = order[np.flatnonzero(np.diff(calls[order], prepend=-1))]
+    return UpstreamCalls(calls[firsts], upstream[firsts]) if len(firsts) else None
 
 
 class _Proven(NamedTuple):
@@ -349,22 +357,21 @@ def _align(clients: _Calls, upstream: _Calls) -> Numbers:
     return found
 
 
-def _join_pairs(database: Any, pairs: Pairs, *, least: float) -> UpstreamCalls:
-    """`least`: part of the upstream calls that have to belong to calls; else none does."""
-    if not pairs:
+def _join_talks(
+    database: Any, clients: Sequence[_Talk], upstream: Sequence[_Talk], *, least: float
+) -> UpstreamCalls:
+    """`least`: part of the upstream calls of a conversation that have to belong to calls; else none does."""
+    if not clients:
         return UpstreamCalls(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    talks = {client: number for number, client in enumerate(sorted({*pairs.values()}))}
-    of_upstream = {upstream: talks[client] for upstream, client in pairs.items()}
-    clients, upstream = (
-        _Calls(*_fetch(database, _ROWS, {"connections": [*told], "talks": [*told.values()]}))
-        for told in (talks, of_upstream)
+    calls, others = (
+        _Calls(*_fetch(database, _ROWS, {"connections": [*connections], "talks": [*talks]}))
+        for connections, talks in (zip(*each, strict=True) for each in (clients, upstream))
     )
-    found = _align(clients, upstream)
-    all_, fitting = (
-        np.bincount(each, minlength=len(talks)) for each in (upstream.talks, upstream.talks[found >= 0])
-    )
-    joined = np.flatnonzero((found >= 0) & (fitting >= least * all_)[upstream.talks])
-    return UpstreamCalls(clients.ids[found[joined]], upstream.ids[joined])
+    found = _align(calls, others)
+    number = 1 + max(talk for _, talk in clients)
+    all_, fitting = (np.bincount(each, minlength=number) for each in (others.talks, others.talks[found >= 0]))
+    joined = np.flatnonzero((found >= 0) & (fitting >= least * all_)[others.talks])
+    return UpstreamCalls(calls.ids[found[joined]], others.ids[joined])
 
 
 def _fetch(database: Any, query: str, told: Mapping[str, Any]) -> list[Numbers]:

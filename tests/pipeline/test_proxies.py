@@ -44,6 +44,8 @@ class Proxy:
     """Calls that it answers itself, by their place in a connection."""
     step: int = 0
     """Its versions are so much lower."""
+    changes: bool = True
+    """Else it passes on what it gets, byte for byte."""
 
     def carry(self, host: str, begin: int, calls: Iterator[Made]) -> None:
         """A connection of a client, and the proxy's to the broker."""
@@ -53,7 +55,8 @@ class Proxy:
         client.open(at=begin)
         upstream.open(at=begin + 2 * MILLISECOND)
         for place, (make, at, took) in enumerate(calls):
-            own, other = place + 1, 7 * place + 100
+            own = place + 1
+            other = 7 * place + 100 if self.changes else own
             client.call(make(0, own), at=at, answer_at=at + took)
             if place in self.local:
                 continue
@@ -141,10 +144,11 @@ def _joined(folder: Path, proxy: Proxy, packets: Any = None) -> tuple[int, int, 
         {},
         {"step": 1},
         {"local": frozenset([0])},
+        {"changes": False},
         {"back": FRONT.address},
         {"front": Endpoint("127.0.0.1", 19092), "back": "127.0.0.1", "broker": Endpoint("127.0.0.1", 9092)},
     ],
-    ids=["plain", "versions", "answers_metadata", "one_address", "loopback"],
+    ids=["plain", "versions", "answers_metadata", "balancer", "one_address", "loopback"],
 )
 def test_calls_through_a_proxy_have_their_upstream_calls(
     tmp_path: Path, how: dict[str, Any], seed: int
