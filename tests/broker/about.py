@@ -60,6 +60,11 @@ def about(name: str, scene: Scenario, stage: Stage, logged: Sequence[Logged]) ->
         f"metadata = {quoted(metadata)}",
         f"protocol = {quoted(cluster.protocol)}",
         f"ports = {stage.ports}",
+        *(
+            [f"proxies = {stage.proxies} # those of these ports that a proxy listens on"]
+            if stage.proxies
+            else []
+        ),
         "",
         "# what the client said it did",
         "[report]",

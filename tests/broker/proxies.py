@@ -77,7 +77,8 @@ def proxied(stage: Stage) -> None:
         stage.office("create", "orders:1,2", "carts:2,1", "receipts:1")
         warm(cluster.backstage)
         door = f"{HOST}:{_PORT}"
-        ports = [*cluster.ports, *range(_PORT, _PORT + _BROKERS + 2)]
+        stage.proxies = [*range(_PORT, _PORT + _BROKERS + 2)]
+        ports = [*cluster.ports, *stage.proxies]
         with _proxy(stage, cluster), stage.recording(ports):
             works = [
                 lambda: send(stage, door, [b"hello"] * 8, linger_ms=20),

@@ -57,6 +57,7 @@ class Stage:
     measured: list[Measured] = field(default_factory=list)
     cluster: Cluster | None = None
     ports: list[int] = field(default_factory=list)
+    proxies: list[int] = field(default_factory=list)
     begin: datetime = field(default_factory=lambda: datetime.now(UTC))
     end: datetime = field(default_factory=lambda: datetime.now(UTC))
 

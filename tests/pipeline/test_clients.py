@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import statistics
 import tomllib
 from collections import Counter, defaultdict
@@ -40,7 +41,16 @@ def answered(name: str) -> list[Row]:
         pytest.skip(str(tls.missing()))
     keys = CAPTURES / name / facts["keylog"] if "keylog" in facts else None
     rows = decoded(CAPTURES / name / facts["file"], tls_keylog=keys)["api_calls"]
-    return [row for row in rows if row["status"] == "answered"]
+    upstream = upstream_ports(name)
+    return [row for row in rows if row["status"] == "answered" and row["client_port"] not in upstream]
+
+
+def upstream_ports(name: str) -> set[int]:
+    """From where a proxy sends what clients measured already."""
+    if "proxied" not in about(name):
+        return set()
+    with (CAPTURES / name / about(name)["proxied"]).open(newline="") as file:
+        return {int(row["upstream_port"]) for row in csv.DictReader(file, delimiter="\t")}
 
 
 @cache
