@@ -362,7 +362,7 @@ _DERIVED: Final[Mapping[str, Mapping[str, str]]] = {
         "confluent": "Confluent Cloud or Server",
         "warpstream": "WarpStream",
         "seaweedfs": "SeaweedFS",
-        "kroxylicious": "Kroxylicious, a proxy",
+        "kroxylicious": "Kroxylicious, a proxy; no message of it says so yet",
         "unknown": "nothing shows what it is",
     },
     "transaction_outcome": {
