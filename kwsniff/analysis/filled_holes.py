@@ -173,8 +173,8 @@ class _Search:
         wanted.sort()
         asked = sorted({each[0] for each in wanted if each[5] not in self._received})
         ways = np.array([each[0] for each in wanted], np.uint64).view(np.int64)
-        told = np.column_stack([ways, np.array([each[1:5] for each in wanted], np.int64)])
-        reader = HoleBytes(told.tobytes(), np.array(asked, np.uint64).tobytes(), max(self._left, 0))
+        rows = np.column_stack([ways, np.array([each[1:5] for each in wanted], np.int64)])
+        reader = HoleBytes(rows.tobytes(), np.array(asked, np.uint64).tobytes(), max(self._left, 0))
         for name in names:
             _read(name, reader)
         pieces, data, acked = reader.found()
@@ -207,8 +207,8 @@ class _Search:
                 sources.setdefault(captures[hole.connection], set()).add(piece.capture)
         if not fills:
             return None
-        told = {name: sorted(each) for name, each in sources.items()}
-        return FilledHoles(b"".join(_FILL.pack(*each) for each in sorted(fills)), data, told)
+        named = {name: sorted(each) for name, each in sources.items()}
+        return FilledHoles(b"".join(_FILL.pack(*each) for each in sorted(fills)), data, named)
 
 
 def _read(name: str, reader: HoleBytes) -> None:

@@ -8,7 +8,7 @@ together, and so do their other calls, in their order.
     client ── calls ──▶ proxy ── upstream calls ──▶ broker
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Final, NamedTuple
 
@@ -42,7 +42,12 @@ since a capture may begin between packets of both."""
 _LATER: Final = 8
 _SAMPLE: Final = 256
 """Calls of a connection that are tried."""
-_TOGETHER: Final = 1024
+_TOGETHER: Final = 256
+"""Candidates that are tried together."""
+_CALLS_TOGETHER: Final = 400_000
+"""Calls of conversations that are joined together; a larger one is joined alone."""
+_BYTES_OF_A_CALL: Final = 32
+"""Of the result. Where calls would take more than the memory, none is joined."""
 
 _LEGS: Final = """
 create temp table leg as
@@ -75,6 +80,7 @@ from api_calls c join leg l using (connection_id) left join batch b using (call_
     left join (select unnest($fetches::smallint[]) as api_key, true as is_log_fetch) using (api_key)
 where request_time is not null
 """
+_SIZES: Final = "select connection_id, count(*) from call group by all"
 _VOTES: Final = """
 with one as (from call where key <> 0 and twin_of is null),
 vote as (
@@ -128,7 +134,10 @@ select connection_id as upstream, min(begins) as least, max(begins) as most from
 _SAMPLED_CALLS: Final = """
 select talk, call_id, api_key, key, begins, ends, size
 from candidate c join span using (upstream) join call on c.client = call.connection_id
-where talk between $first and $last and begins <= most and ends >= least order by talk, begins, call_id
+where talk between $first and $last and begins <= most and ends >= least
+-- of more calls than these, fewer than half fit
+qualify row_number() over (partition by talk order by begins, call_id) <= 2 * $sample + 1
+order by talk, begins, call_id
 """
 _SAMPLED_UPSTREAM: Final = """
 select talk, call_id, api_key, key, begins, ends, size
@@ -143,8 +152,8 @@ order by talk, begins, call_id
 """
 Pairs = dict[int, int]
 """Upstream connection -> client connection."""
-_Talk = tuple[int, int]
-"""A connection, and the number of its conversation."""
+_Talk = tuple[int, Sequence[int]]
+"""A conversation: the connection of a client, and its upstream connections."""
 Tables = Mapping[str, Sequence[str | PathLike[str]] | pa.Table]
 
 
@@ -164,17 +173,18 @@ class UpstreamCalls(NamedTuple):
 
 
 def join_upstream_calls(
-    tables: Tables, proxies: PossibleProxies, places: Mapping[str, int], fetches: Sequence[int], memory: str
+    tables: Tables, proxies: PossibleProxies, places: Mapping[str, int], fetches: Sequence[int], memory: int
 ) -> UpstreamCalls | None:
     """`tables`: connections, api_calls and mostly record_batches, files or rows. `places`: name of a capture
-    -> where it was taken. `fetches`: keys of APIs that fetch records. `memory`: what DuckDB may take. None if
-    no call has an upstream call."""
+    -> where it was taken. `fetches`: keys of APIs that fetch records. `memory`: bytes that it may
+    take. None if no call has an upstream call, or there are more calls than the memory allows."""
     with temporary_folder() as folder:
         database = open_database()
         try:
             hush(database)
+            most = f"{memory // 1_000_000}MB"
             database.execute(
-                f"set memory_limit = '{memory}'; set temp_directory = {quote(folder)}; set threads = 1"
+                f"set memory_limit = '{most}'; set temp_directory = {quote(folder)}; set threads = 1"
             )
             for name, rows in tables.items():
                 if isinstance(rows, pa.Table):
@@ -183,14 +193,16 @@ def join_upstream_calls(
                     database.execute(f"create temp view {name} as from {source_of(rows)}")
             if "record_batches" not in tables:
                 database.execute(f"create temp view record_batches as from {_NO_BATCHES}")
-            return _join(database, proxies, places, fetches)
+            _list_calls(database, proxies, places, fetches)
+            sizes = dict(database.execute(_SIZES).fetchall())
+            return None if sum(sizes.values()) * _BYTES_OF_A_CALL > memory else _join(database, sizes)
         finally:
             database.close()
 
 
-def _join(
+def _list_calls(
     database: Any, proxies: PossibleProxies, places: Mapping[str, int], fetches: Sequence[int]
-) -> UpstreamCalls | None:
+) -> None:
     endpoints = sorted(proxies.endpoints)
     database.execute(
         _LEGS,
@@ -204,27 +216,28 @@ def _join(
         },
     )
     database.execute(_CALLS, {"fetches": fetches, "no_end": NO_END})
+
+
+def _join(database: Any, sizes: Mapping[int, int]) -> UpstreamCalls | None:
+    """`sizes`: number of calls by connection."""
     proven = _choose_pairs(database)
     pairs = dict(proven.pairs)
     if pairs:
         pairs |= _choose_beside(database, proven)
-    twins = database.execute(_TWINS).fetchall()
+    upstream_of: dict[int, list[int]] = {}
+    for upstream, client in pairs.items():
+        upstream_of.setdefault(client, []).append(upstream)
     # Which of two twins is the upstream one is known by their calls alone.
-    talks = {client: talk for talk, client in enumerate(sorted({*pairs.values()}))}
-    found = [
-        _join_talks(
-            database,
-            list(talks.items()),
-            [(upstream, talks[client]) for upstream, client in pairs.items()],
-            least=0,
-        )
-    ]
-    one, other = ([(pair[at], talk) for talk, pair in enumerate(twins)] for at in (0, 1))
-    found += [_join_talks(database, *both, least=_SHARE) for both in ((one, other), (other, one))]
-    calls, upstream = (np.concatenate([each[at] for each in found]) for at in (0, 1))
+    twins = database.execute(_TWINS).fetchall()
+    found = [*_join_talks(database, upstream_of.items(), sizes, least=0)]
+    for ends in ([(one, [other]) for one, other in twins], [(other, [one]) for one, other in twins]):
+        found += _join_talks(database, ends, sizes, least=_SHARE)
+    if not found:
+        return None
+    calls, upstream_calls = (np.concatenate([each[at] for each in found]) for at in (0, 1))
     order = np.argsort(calls, kind="stable")
     firsts = order[np.flatnonzero(np.diff(calls[order], prepend=-1))]
-    return UpstreamCalls(calls[firsts], upstream[firsts]) if len(firsts) else None
+    return UpstreamCalls(calls[firsts], upstream_calls[firsts]) if len(firsts) else None
 
 
 class _Proven(NamedTuple):
@@ -265,9 +278,16 @@ def _are_nearly_all(fitting: int, number: int) -> bool:
 def _choose_beside(database: Any, proven: _Proven) -> Pairs:
     """Other connections through these proxies: those whose calls fit the calls of one connection."""
     pairs = proven.pairs
-    told = {"known": [*pairs, *pairs.values()], "addresses": [address for address, _ in proven.proxies]}
-    told |= {"hosts": [host for _, host in proven.proxies], "most": _CANDIDATES, "later": _LATER}
-    database.execute(_BESIDE, told)
+    database.execute(
+        _BESIDE,
+        {
+            "known": [*pairs, *pairs.values()],
+            "addresses": [address for address, _ in proven.proxies],
+            "hosts": [host for _, host in proven.proxies],
+            "most": _CANDIDATES,
+            "later": _LATER,
+        },
+    )
     database.execute(_SAMPLED, {"most": _SAMPLE})
     database.execute(_SPANS)
     rows = database.execute("from candidate order by talk").fetchall()
@@ -299,6 +319,7 @@ def _choose_fits(fits: Sequence[_Fit]) -> Pairs:
     """For each upstream connection the only client's connection that fits, or fits far better than others
     that no other one has."""
     found: Pairs = {}
+    taken: set[int] = set()
     left = sorted(fits, key=lambda fit: fit.slack)
     while left:
         options: dict[int, list[_Fit]] = {}
@@ -306,9 +327,9 @@ def _choose_fits(fits: Sequence[_Fit]) -> Pairs:
             options.setdefault(fit.upstream, []).append(fit)
         chosen = [each for each in map(_find_best, options.values()) if each is not None]
         for fit in chosen:
-            if fit.client not in found.values():
+            if fit.client not in taken:
                 found[fit.upstream] = fit.client
-        taken = {*found.values()}
+                taken.add(fit.client)
         rest = [fit for fit in left if fit.upstream not in found and fit.client not in taken]
         if len(rest) == len(left):
             break
@@ -325,9 +346,9 @@ def _find_best(fits: Sequence[_Fit]) -> _Fit | None:
 
 def _score(database: Any, first: int, number: int) -> list[tuple[tuple[int, int] | None, int]]:
     """Score and slack of each candidate; None if few calls fit."""
-    told = {"first": first, "last": first + number - 1}
-    clients = _Calls(*_fetch(database, _SAMPLED_CALLS, told))
-    upstream = _Calls(*_fetch(database, _SAMPLED_UPSTREAM, told))
+    talks = {"first": first, "last": first + number - 1}
+    clients = _Calls(*_fetch(database, _SAMPLED_CALLS, talks | {"sample": _SAMPLE}))
+    upstream = _Calls(*_fetch(database, _SAMPLED_UPSTREAM, talks))
     at = _align(clients, upstream)
     fits = np.flatnonzero(at >= 0)
     own = at[fits]
@@ -337,8 +358,8 @@ def _score(database: Any, first: int, number: int) -> list[tuple[tuple[int, int]
     slack[ended] += (clients.ends[own] - upstream.ends[fits])[ended]
     slacks = np.bincount(upstream.talks[fits] - first, slack, minlength=number).astype(np.int64).tolist()
     all_, calls, fitting, equal = (
-        np.bincount(talks - first, minlength=number).tolist()
-        for talks in (upstream.talks, clients.talks, upstream.talks[fits], upstream.talks[same])
+        np.bincount(each - first, minlength=number).tolist()
+        for each in (upstream.talks, clients.talks, upstream.talks[fits], upstream.talks[same])
     )
     return [
         (
@@ -358,22 +379,38 @@ def _align(clients: _Calls, upstream: _Calls) -> Numbers:
 
 
 def _join_talks(
-    database: Any, clients: Sequence[_Talk], upstream: Sequence[_Talk], *, least: float
-) -> UpstreamCalls:
+    database: Any, talks: Iterable[_Talk], sizes: Mapping[int, int], *, least: float
+) -> Iterator[UpstreamCalls]:
     """`least`: part of the upstream calls of a conversation that have to belong to calls; else none does."""
-    if not clients:
-        return UpstreamCalls(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    together: list[_Talk] = []
+    calls = 0
+    for talk in talks:
+        client, upstream = talk
+        size = sum(sizes.get(each, 0) for each in (client, *upstream))
+        if together and calls + size > _CALLS_TOGETHER:
+            yield _join_some(database, together, least)
+            together, calls = [], 0
+        together.append(talk)
+        calls += size
+    if together:
+        yield _join_some(database, together, least)
+
+
+def _join_some(database: Any, talks: Sequence[_Talk], least: float) -> UpstreamCalls:
+    clients = [(client, talk) for talk, (client, _) in enumerate(talks)]
+    upstream = [(each, talk) for talk, (_, several) in enumerate(talks) for each in several]
     calls, others = (
-        _Calls(*_fetch(database, _ROWS, {"connections": [*connections], "talks": [*talks]}))
-        for connections, talks in (zip(*each, strict=True) for each in (clients, upstream))
+        _Calls(*_fetch(database, _ROWS, {"connections": [*connections], "talks": [*numbers_]}))
+        for connections, numbers_ in (zip(*each, strict=True) for each in (clients, upstream))
     )
     found = _align(calls, others)
-    number = 1 + max(talk for _, talk in clients)
-    all_, fitting = (np.bincount(each, minlength=number) for each in (others.talks, others.talks[found >= 0]))
+    all_, fitting = (
+        np.bincount(each, minlength=len(talks)) for each in (others.talks, others.talks[found >= 0])
+    )
     joined = np.flatnonzero((found >= 0) & (fitting >= least * all_)[others.talks])
     return UpstreamCalls(calls.ids[found[joined]], others.ids[joined])
 
 
-def _fetch(database: Any, query: str, told: Mapping[str, Any]) -> list[Numbers]:
-    columns = database.execute(query, told).fetchnumpy()
+def _fetch(database: Any, query: str, parameters: Mapping[str, Any]) -> list[Numbers]:
+    columns = database.execute(query, parameters).fetchnumpy()
     return [np.ascontiguousarray(column, np.int64) for column in columns.values()]

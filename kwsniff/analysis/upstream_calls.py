@@ -39,9 +39,8 @@ def fill_upstream_calls(
     for name in () if writer else made:
         tables[name] = pa.Table.from_batches(batches[name], coded_schema(TABLES[name]))
     fetches = keys_of_fetches(catalog)
-    memory = f"{memory_left(limit) // 1_000_000}MB"
     try:
-        found = join_upstream_calls(tables, proxies, places, fetches, memory)
+        found = join_upstream_calls(tables, proxies, places, fetches, memory_left(limit))
     except Exception as error:
         if not lacks_memory(error):
             raise

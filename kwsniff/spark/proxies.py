@@ -9,7 +9,6 @@ import pyarrow as pa
 from kwsniff.analysis.capture_points import CapturePoints
 from kwsniff.analysis.proxies import COLUMNS, PossibleProxies, find_possible_proxies
 from kwsniff.analysis.upstream_calls import READ, keys_of_fetches
-from kwsniff.findings.views import MEMORY
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.spark.decode import Work
 from kwsniff.spark.parts import Part
@@ -19,6 +18,8 @@ from kwsniff.tables.arrays import whole_numbers
 from kwsniff.tables.schema import TABLES
 from kwsniff.tables.write import texts_of
 
+_MEMORY: Final = 512_000_000
+"""Bytes that joining calls may take."""
 _LARGEST: Final = 4 << 30
 """Bytes of parts that the driver reads; with more, no call has an upstream call."""
 
@@ -44,7 +45,7 @@ def fill_parts(work: Work, parts: Sequence[Part], points: CapturePoints) -> dict
         files = {name: [folder / part.path for part in read if part.table == name] for name in READ}
         files = {name: paths for name, paths in files.items() if paths}
         fetches = keys_of_fetches(load_catalog(work.layouts))
-        found = join_upstream_calls(files, proxies, points.printable, fetches, MEMORY)
+        found = join_upstream_calls(files, proxies, points.printable, fetches, _MEMORY)
     words = texts_of(TABLES["api_calls"])
     return {
         part: rewrite_part(part, found.fill, "proxied", staging=work.staging, dictionaries=words)

@@ -362,7 +362,7 @@ _DERIVED: Final[Mapping[str, Mapping[str, str]]] = {
         "confluent": "Confluent Cloud or Server",
         "warpstream": "WarpStream",
         "seaweedfs": "SeaweedFS",
-        "kroxylicious": "Kroxylicious, a proxy; no message of it says so yet",
+        "kroxylicious": "Kroxylicious, a proxy; its messages do not name it",
         "unknown": "nothing shows what it is",
     },
     "transaction_outcome": {

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import kwsniff
+from kwsniff.analysis import proxied_calls
 from kwsniff.findings.sql import load_questions
 from tests.pipeline.compare import analyzed_packets
 from tests.traffic import messages
@@ -197,6 +198,23 @@ def test_a_retry_at_another_broker_is_no_upstream_call(tmp_path: Path) -> None:
     second.call(sent, at=900 * MILLISECOND, answer_at=905 * MILLISECOND)
     rows = analyzed_packets(tmp_path, scene.packets())["api_calls"]
     assert [row[COLUMN] for row in rows] == [None, None]
+
+
+def _upstream_ids() -> list[int | None]:
+    ids: list[int | None] = kwsniff.analyze(RECORDED / "capture.pcap.gz").api_calls[COLUMN].to_pylist()
+    return ids
+
+
+def test_calls_joined_in_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = _upstream_ids()
+    monkeypatch.setattr(proxied_calls, "_CALLS_TOGETHER", 1)
+    monkeypatch.setattr(proxied_calls, "_TOGETHER", 1)
+    assert _upstream_ids() == whole
+
+
+def test_of_more_calls_than_the_memory_allows_none_is_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxied_calls, "_BYTES_OF_A_CALL", 1 << 40)
+    assert not any(_upstream_ids())
 
 
 def _ports() -> dict[int, int]:
