@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.analysis.connection_fits import Fit, Pairs, choose_fits
 from kwsniff.analysis.proxies import OF_SERVERS, PossibleProxies
 from kwsniff.core.columns.aligned_calls import NO_END, align_calls
 from kwsniff.filter.tokens import quote
@@ -34,8 +35,6 @@ _LEAST_FETCHES: Final = 8
 """Fetches that prove a connection where nothing else does: several clients may read the same batches."""
 _LEAST_CALLS: Final = 2
 """Calls of a connection through a proven proxy that have to fit, where nothing else proves it."""
-_FAR_BETTER: Final = 2
-"""How many times more slack the next best of two connections has that fit alike."""
 _CANDIDATES: Final = 32
 """Connections of clients that are tried for such a connection: the last ones before it, and some later ones,
 since a capture may begin between packets of both."""
@@ -150,8 +149,6 @@ select talk, call_id, api_key, key, begins, ends, size from call join (
 ) using (connection_id)
 order by talk, begins, call_id
 """
-Pairs = dict[int, int]
-"""Upstream connection -> client connection."""
 _Talk = tuple[int, Sequence[int]]
 """A conversation: the connection of a client, and its upstream connections."""
 Tables = Mapping[str, Sequence[str | PathLike[str]] | pa.Table]
@@ -292,7 +289,7 @@ def _choose_beside(database: Any, proven: _Proven) -> Pairs:
     database.execute(_SPANS)
     rows = database.execute("from candidate order by talk").fetchall()
     fits = [
-        _Fit(upstream, client, score, slack)
+        Fit(upstream, client, score, slack)
         for begin in range(0, len(rows), _TOGETHER)
         for (_, client, upstream), (score, slack) in zip(
             rows[begin : begin + _TOGETHER],
@@ -301,47 +298,7 @@ def _choose_beside(database: Any, proven: _Proven) -> Pairs:
         )
         if score is not None
     ]
-    return _choose_fits(fits)
-
-
-class _Fit(NamedTuple):
-    """A connection whose calls fit those of a client's connection."""
-
-    upstream: int
-    client: int
-    score: tuple[int, int]
-    """Calls that fit, and those of them with the same size."""
-    slack: int
-    """Microseconds by which the client's calls take longer, in sum."""
-
-
-def _choose_fits(fits: Sequence[_Fit]) -> Pairs:
-    """For each upstream connection the only client's connection that fits, or fits far better than others
-    that no other one has."""
-    found: Pairs = {}
-    taken: set[int] = set()
-    left = sorted(fits, key=lambda fit: fit.slack)
-    while left:
-        options: dict[int, list[_Fit]] = {}
-        for fit in left:
-            options.setdefault(fit.upstream, []).append(fit)
-        chosen = [each for each in map(_find_best, options.values()) if each is not None]
-        for fit in chosen:
-            if fit.client not in taken:
-                found[fit.upstream] = fit.client
-                taken.add(fit.client)
-        rest = [fit for fit in left if fit.upstream not in found and fit.client not in taken]
-        if len(rest) == len(left):
-            break
-        left = rest
-    return found
-
-
-def _find_best(fits: Sequence[_Fit]) -> _Fit | None:
-    """`fits`: those with the least slack first."""
-    top = max(fit.score for fit in fits)
-    best, *others = (fit for fit in fits if fit.score == top)
-    return None if others and others[0].slack < _FAR_BETTER * best.slack else best
+    return choose_fits(fits)
 
 
 def _score(database: Any, first: int, number: int) -> list[tuple[tuple[int, int] | None, int]]:
