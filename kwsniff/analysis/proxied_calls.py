@@ -43,6 +43,11 @@ _SAMPLE: Final = 256
 """Calls of a connection that are tried."""
 _TOGETHER: Final = 256
 """Candidates that are tried together."""
+_FEW_CALLS: Final = 100_000
+"""Of more calls, parts of the run are looked at first: without a proven pair there is no proxy."""
+_PARTS: Final = 3
+_PART: Final = 64
+"""Each is this part of the run."""
 _CALLS_TOGETHER: Final = 400_000
 """Calls of conversations that are joined together; a larger one is joined alone."""
 _BYTES_OF_A_CALL: Final = 32
@@ -65,7 +70,7 @@ _CALLS: Final = """
 create temp table call as
 with batch as (
     select call_id, sum(hash(partition, crc, record_count, max_timestamp) >> 16)::bigint as key
-    from record_batches where crc is not null group by call_id
+    from record_batches where crc is not null and ({chosen}) group by call_id
 )
 select c.call_id, c.connection_id, c.api_key, l.* exclude (connection_id, first_time, last_time),
     epoch_us(request_time) as begins, coalesce(epoch_us(response_end_time), $no_end) as ends,
@@ -77,8 +82,9 @@ select c.call_id, c.connection_id, c.api_key, l.* exclude (connection_id, first_
         else 0 end as key
 from api_calls c join leg l using (connection_id) left join batch b using (call_id)
     left join (select unnest($fetches::smallint[]) as api_key, true as is_log_fetch) using (api_key)
-where request_time is not null
+where request_time is not null and ({chosen})
 """
+_SPAN: Final = "select count(*), min(call_id), max(call_id) from api_calls"
 _SIZES: Final = "select connection_id, count(*) from call group by all"
 _VOTES: Final = """
 with one as (from call where key <> 0 and twin_of is null),
@@ -190,7 +196,8 @@ def join_upstream_calls(
                     database.execute(f"create temp view {name} as from {source_of(rows)}")
             if "record_batches" not in tables:
                 database.execute(f"create temp view record_batches as from {_NO_BATCHES}")
-            _list_calls(database, proxies, places, fetches)
+            if not _list_calls(database, proxies, places, fetches):
+                return None
             sizes = dict(database.execute(_SIZES).fetchall())
             return None if sum(sizes.values()) * _BYTES_OF_A_CALL > memory else _join(database, sizes)
         finally:
@@ -199,7 +206,8 @@ def join_upstream_calls(
 
 def _list_calls(
     database: Any, proxies: PossibleProxies, places: Mapping[str, int], fetches: Sequence[int]
-) -> None:
+) -> bool:
+    """Whether there may be any to join."""
     endpoints = sorted(proxies.endpoints)
     database.execute(
         _LEGS,
@@ -212,7 +220,25 @@ def _list_calls(
             "servers": OF_SERVERS,
         },
     )
-    database.execute(_CALLS, {"fetches": fetches, "no_end": NO_END})
+    chosen = {"fetches": fetches, "no_end": NO_END}
+    if not _has_pairs(database, chosen):
+        return False
+    database.execute(_CALLS.format(chosen="true"), chosen)
+    return True
+
+
+def _has_pairs(database: Any, chosen: Mapping[str, Any]) -> bool:
+    """Whether there may be calls to join: in parts of a large run a pair is proven, or there are twins."""
+    ((number, least, most),) = database.execute(_SPAN).fetchall()
+    if number <= _FEW_CALLS or database.execute(_TWINS).fetchall():
+        return True
+    width = (most - least) // _PART
+    begins = [least + (most - least - width) * part // (_PARTS - 1) for part in range(_PARTS)]
+    parts = " or ".join(f"call_id between {begin} and {begin + width}" for begin in begins)
+    database.execute(_CALLS.format(chosen=parts), chosen)
+    found = bool(database.execute(_VOTES, {"no_end": NO_END}).fetchall())
+    database.execute("drop table call")
+    return found
 
 
 def _join(database: Any, sizes: Mapping[int, int]) -> UpstreamCalls | None:

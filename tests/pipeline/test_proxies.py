@@ -212,6 +212,18 @@ def test_calls_joined_in_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> 
     assert _upstream_ids() == whole
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_parts_of_a_large_run_show_the_proxy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(proxied_calls, "_FEW_CALLS", 0)
+    monkeypatch.setattr(proxied_calls, "_PART", 16)
+    proxy = Proxy(Random(seed))
+    _play(proxy)
+    right, wanted, wrong = _joined(tmp_path, proxy)
+    assert (wrong, right >= 0.99 * wanted) == ([], True)
+
+
 def test_of_more_calls_than_the_memory_allows_none_is_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proxied_calls, "_BYTES_OF_A_CALL", 1 << 40)
     assert not any(_upstream_ids())
