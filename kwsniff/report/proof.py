@@ -31,6 +31,8 @@ _COLUMNS = (
 )  # fmt: skip
 _MOST_CAPTURES = 8
 _MARGIN = timedelta(seconds=1)
+MOST_CALLS = 200
+"""Calls with a row of their own, of all findings together; behind them a finding has one."""
 
 _CALLS = """
 select c.call_id, c.capture, c.client, c.client_address, c.client_port, c.broker,
@@ -98,19 +100,23 @@ def make_findings(
 ) -> Section:
     """The section of findings, worst first."""
     calls = read_calls(database, {number for each in findings for number in each.call_ids})
-    items = [_item(place, each, calls, commands, zone) for place, each in enumerate(findings)]
+    items, left = [], MOST_CALLS
+    for place, each in enumerate(findings):
+        rows = [row for call_id in each.call_ids for row in _select_rows(each, calls.get(call_id, ()))]
+        items.append(_item(place, each, rows, max(left, 1), commands, zone))
+        left -= len(rows)
     says = () if items else ("No findings. The sections below show errors and where time was spent.",)
     return Section(name="findings", title="Findings", says=says, items=items)
 
 
-def _item(
+def _item(  # noqa: PLR0917
     place: int,
     finding: Finding,
-    calls: Mapping[int, Sequence[Mapping[str, Any]]],
+    rows: Sequence[Mapping[str, Any]],
+    most: int,
     commands: Commands,
     zone: Zone,
 ) -> Item:
-    rows = [row for each in finding.call_ids for row in _select_rows(finding, calls.get(each, ()))]
     lines = [("", label(finding.text, 4 * MOST_LETTERS)), ("Do", clean(finding.advice))]
     if finding.first_time is not None:
         lines.append(("When", zone.between(finding.first_time, finding.last_time)))
@@ -130,7 +136,7 @@ def _item(
         weight=finding.severity,
         lines=[(finding.severity.capitalize(), _who(finding)), *lines],
         commands=shown,
-        proof=_proof_table(finding, rows, commands, zone),
+        proof=_proof_table(finding, rows[:most], commands, zone),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kwsniff.findings.finding import Finding
+from kwsniff.report import proof
 from kwsniff.report.proof import Commands, _format_frames, _outcome, _proof_table, _row, _select_rows, _where
 from kwsniff.zones import UTC_ZONE
 
@@ -88,3 +89,16 @@ def test_packets_prove_where_no_call_does() -> None:
     assert table is not None
     assert [row[1].text for row in table.rows] == ["frame.number == 3", "frame.number == 8"]
     assert _proof_table(FOUND, [], Commands("c.pcap"), UTC_ZONE) is None
+
+
+def test_findings_behind_the_first_ones_show_one_call_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty calls prove each of them: ten findings show all that a page has rows for."""
+    numbers = list(range(20))
+    monkeypatch.setattr(
+        proof, "read_calls", lambda *_: {each: [{**ROW, "call_id": each}] for each in numbers}
+    )
+    findings = [replace(FOUND, calls=20, call_ids=numbers)] * 13
+    section = proof.make_findings(None, findings, Commands("c.pcap"), UTC_ZONE)  # type: ignore[arg-type]
+    assert proof.MOST_CALLS == 200
+    shown = [0 if item.proof is None else len(item.proof.rows) for item in section.items]
+    assert shown == [20] * 10 + [1] * 3
