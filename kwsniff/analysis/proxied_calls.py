@@ -182,7 +182,8 @@ def join_upstream_calls(
     -> where it was taken. `fetches`: keys of APIs that fetch records. `memory`: bytes that it may
     take. None if no call has an upstream call, or there are more calls than the memory allows."""
     with temporary_folder() as folder:
-        database = open_database()
+        # DuckDB's package, which takes long to load, is needed for rows in memory.
+        database = open_database(bare=not any(isinstance(rows, pa.Table) for rows in tables.values()))
         try:
             hush(database)
             most = f"{memory // 1_000_000}MB"
