@@ -21,9 +21,9 @@ from tests.findings.conftest import TablesOf
 from tests.findings.test_figures import RECORDINGS
 
 MEMORY = "512MB"
-_GROUPS = 11
+_GROUPS = 4
 TOGETHER = [RECORDINGS[first::_GROUPS] for first in range(_GROUPS)]
-"""Runs in one folder, some 20 of them: rules are planned once for all."""
+"""Runs in one folder, some 60 of them: rules are planned once for all."""
 ALONE = [
     [path]
     for path in RECORDINGS
