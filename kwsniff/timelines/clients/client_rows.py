@@ -18,6 +18,10 @@ _DELAY: Final = 1_500
 """Microseconds: timestamps of records have milliseconds, and a client's timer is late."""
 _HALF: Final = 500
 """Microseconds that the milliseconds of a timestamp lack on average."""
+_FLUSHED: Final = 2
+"""Milliseconds. A program that flushes and waits sends as soon, whatever its linger.ms."""
+_AWAITED: Final = 2
+"""Requests in flight while a program waits for one: another one may be for metadata."""
 _MOST_LISTED: Final = 8
 _COLUMNS: Final = tuple(column.name for column in TABLES["clients"].own)
 
@@ -95,9 +99,9 @@ def _take_values(
 def _modes(client: Known, times: Mapping[str, Sequence[Sequence[int]]]) -> list[tuple[str, Mode]]:
     found = {name: find_tighter(measured) for name, measured in times.items()}
     if client.delays and min(client.delays) >= _HALF - _DELAY:
-        found["linger_ms"] = find_mode(
-            [delay - _HALF if delay > _HALF else 0 for delay in client.delays], _DELAY
-        )
+        mode = find_mode([delay - _HALF if delay > _HALF else 0 for delay in client.delays], _DELAY)
+        if mode and (mode.value > _FLUSHED or client.in_flight > _AWAITED):
+            found["linger_ms"] = mode
     return [(name, mode) for name, mode in found.items() if mode]
 
 
