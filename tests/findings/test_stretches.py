@@ -105,6 +105,31 @@ def test_whoever_is_answered_meanwhile_is_another_connection(request: pytest.Fix
         assert shown == (alone if len(alone) >= 2 else []), (shown, alone)
 
 
+@pytest.mark.parametrize(
+    ("closed_at", "on", "number"), [(None, 5, 1), (104.2, 6, 0), (104.2, 5, 1), (108.0, 6, 1), (90.0, 6, 1)]
+)
+def test_a_follower_that_fetches_nothing_is_slow_unless_it_connects_again(
+    closed_at: float | None, on: int, number: int
+) -> None:
+    """A fetch each second until 104 and from 112 on: its connection was closed as the gap began, or later."""
+    seconds = [*range(100, 105), *range(112, 116)]
+    fetches = [_call(n, at, at + 0.1, 5 if at < 110 else on) for n, at in enumerate(seconds)]
+    replica = {"caller": "replica", "client_address": "10.0.0.3"}
+    rows = [
+        {
+            **AT,
+            "connection_id": each,
+            "broker_bytes": 90,
+            "first_time": 99 * SECOND,
+            "last_time": 115 * SECOND,
+        }
+        for each in (5, 6)
+    ]
+    rows[0]["close_time"] = None if closed_at is None else int(closed_at * SECOND)
+    found = find("replication_slow", {"api_calls": [f | replica for f in fetches], "connections": rows})
+    assert [(each.subject, each.value) for each in found] == [("10.0.0.3", pytest.approx(7.9))] * number
+
+
 @pytest.mark.parametrize(("gone_at", "took", "number"), [(104.0, 1.2, 0), (160.0, 1.2, 1), (104.0, 3.1, 1)])
 def test_what_waits_while_a_follower_shuts_down_is_its_restart(
     gone_at: float, took: float, number: int
