@@ -65,6 +65,7 @@ CLIENTS = TableSchema(
             "linger_ms",
             "linger.ms: from the first record of small batches to their requests, if captured at the client.",
             "timestamps of batches and packet times, where the capture point has the client's clock",
+            "unknown, or a program that flushes would send as soon",
         ),
         _bytes(
             "batch_bytes",
@@ -107,7 +108,7 @@ CLIENTS = TableSchema(
         _milliseconds(
             "metadata_max_age_ms",
             "metadata.max.age.ms.",
-            "times of Metadata requests",
+            "times of Metadata requests and responses",
         ),
         _setting(
             "known_by",

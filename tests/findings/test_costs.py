@@ -52,6 +52,41 @@ def test_the_first_call_of_each_api_at_a_broker_does_not_count() -> None:
     assert "(4 of 30 took 50 ms or longer)" in found.text
 
 
+@pytest.mark.parametrize(
+    ("opening", "later", "limited"),
+    [
+        # one connection a second: its first call takes 1 s, as Kafka's longest delay, the next one 1 ms
+        ([1.0] * 24, 0.001, "configuration"),
+        ([0.2 + number / 20 for number in range(24)], 0.001, "broker"),  # a busy thread
+        ([1.0] * 24, 1.0, None),  # the next call is as slow
+    ],
+)
+def test_a_broker_that_takes_up_connections_after_a_fixed_time_limits_them(
+    opening: list[float], later: float, limited: str | None
+) -> None:
+    """Every second connection has a second call: fewer later calls than first ones."""
+    calls, connections = [], []
+    for number, took in enumerate(opening):
+        begin = 3.0 * number
+        calls.append(_call(2 * number, begin, begin + took, number, "ApiVersions"))
+        if number % 2:
+            calls.append(_call(2 * number + 1, begin + 1.5, begin + 1.5 + later, number, "Metadata"))
+        connections.append(
+            {
+                "connection_id": number, "protocol": "kafka", "broker_address": "10.0.0.1",
+                "broker_port": 9092, "client_id": "shop", "client_address": "10.0.0.2",
+                "capture_point": "broker", "first_time": int(begin * SECOND),
+                "last_time": int((begin + 2.9) * SECOND),
+            }
+        )  # fmt: skip
+    tables = {
+        "api_calls": calls, "latencies": calls, "connections": connections, "captures": [_capture(0, 99)],
+    }  # fmt: skip
+    (found,) = find("broker_slow", tables)
+    assert ("It takes up new connections late" in found.text) == (limited is not None)
+    assert found.blames == (limited or "broker")
+
+
 def test_records_that_go_round_for_long_are_counted_once_for_each_time() -> None:
     """Two members get the same record in turns, and say nothing of it. Pairs of all who ever had
     it would be 50 million, which is more than rules may take."""

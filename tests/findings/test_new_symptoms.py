@@ -116,6 +116,19 @@ def test_a_coordinator_is_missing_until_it_works(code: int, api: str, last: int,
     assert [each[0] for each in subjects("coordinator_missing", tables)] == ["audit"] * is_found
 
 
+@pytest.mark.parametrize(
+    ("code", "named", "lacked"),
+    [
+        (14, {}, "got no producer id"),
+        (15, {}, "had no coordinator"),
+        (14, {"transactional_id": "till-7"}, "had no coordinator"),
+    ],
+)
+def test_an_idempotent_producer_needs_an_id_and_no_coordinator(code: int, named: Row, lacked: str) -> None:
+    (finding,) = find("coordinator_missing", refused(range(9), code, "InitProducerId", **named))
+    assert f" {lacked} for 8.0 s" in finding.text
+
+
 def moves(brokers: Sequence[int]) -> dict[str, Rows]:
     """A write to each leader in turn, after the one before refused it."""
     calls: list[Row] = []

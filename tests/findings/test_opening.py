@@ -253,6 +253,16 @@ AMONG: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], str]] = {
     "another is answered meanwhile": ([SERVED], [call(2, 4, 4.5, client_address=OTHER)], "connection_limit"),
     "one is held open": ([HELD], [], "connection_limit"),
     "its own goes on": ([kafka(2, 0, 50)], [call(2, 1, 2)], "connection_limit"),
+    "its own ends afterwards": (
+        [kafka(2, 0, 50, ending="fin", closed_by="client")],
+        [call(2, 1, 2)],
+        "connection_limit",
+    ),
+    "the broker ends its own afterwards": (
+        [kafka(2, 0, 50, ending="fin", closed_by="broker")],
+        [call(2, 1, 2)],
+        "backend_down",
+    ),
     "TLS goes on": ([kafka(2, 0, 50, protocol="tls", client_address=OTHER)], [], "connection_limit"),
     "nothing else": ([], [], "backend_down"),
     "what worked has ended before": (
@@ -338,6 +348,8 @@ def test_a_proxy_that_tries_for_seconds_is_no_limit() -> None:
     ]
     asked = [call(row["connection_id"], row["connection_id"] * 3, api_name="ApiVersions") for row in rows]
     assert len(judge("backend_down", rows, api_calls=asked)) == 1
+    kept = kafka(90, 0, 50, ending="fin", closed_by="client")
+    assert len(judge("backend_down", [*rows, kept], api_calls=asked)) == 1
     assert judge("connection_limit", [*rows, HELD], api_calls=asked) == []
 
 

@@ -105,6 +105,64 @@ def test_whoever_is_answered_meanwhile_is_another_connection(request: pytest.Fix
         assert shown == (alone if len(alone) >= 2 else []), (shown, alone)
 
 
+@pytest.mark.parametrize(
+    ("closed_at", "on", "number"), [(None, 5, 1), (104.2, 6, 0), (104.2, 5, 1), (108.0, 6, 1), (90.0, 6, 1)]
+)
+def test_a_follower_that_fetches_nothing_is_slow_unless_it_connects_again(
+    closed_at: float | None, on: int, number: int
+) -> None:
+    """A fetch each second until 104 and from 112 on: its connection was closed as the gap began, or later."""
+    seconds = [*range(100, 105), *range(112, 116)]
+    fetches = [_call(n, at, at + 0.1, 5 if at < 110 else on) for n, at in enumerate(seconds)]
+    replica = {"caller": "replica", "client_address": "10.0.0.3"}
+    rows = [
+        {
+            **AT,
+            "connection_id": each,
+            "broker_bytes": 90,
+            "first_time": 99 * SECOND,
+            "last_time": 115 * SECOND,
+        }
+        for each in (5, 6)
+    ]
+    rows[0]["close_time"] = None if closed_at is None else int(closed_at * SECOND)
+    found = find("replication_slow", {"api_calls": [f | replica for f in fetches], "connections": rows})
+    assert [each.subject for each in found] == ["10.0.0.3"] * number
+    assert [each.value for each in found] == pytest.approx([7.9] * number)
+
+
+@pytest.mark.parametrize(
+    ("usual", "last", "blames"),
+    [
+        (0.002, 5.9, "network"),  # written 0.1 s after the answer before, as always
+        (0.002, 0.004, "client"),  # written when the process ran again
+        (0.002, 3.0, "client"),  # an application that sets timestamps, or a clock that was set
+        (0.09, 5.98, "client"),  # linger.ms: a record may have waited in a process that stopped
+    ],
+)
+def test_a_client_that_wrote_a_record_as_its_silence_began_was_not_heard(
+    usual: float, last: float, blames: str
+) -> None:
+    """A Produce every 0.1 s, and one pause of 6 s; how old the record of each is when it comes."""
+    times = [100 + n / 10 for n in range(60)] + [111.9 + n / 10 for n in range(20)]
+    calls = [_call(n, at, at + 0.001, 5, "Produce") for n, at in enumerate(times)]
+    ages = [last if n == 60 else usual for n in range(80)]
+    batches = [
+        {
+            "call_id": n, "connection_id": 5, "api_name": "Produce", "client_id": "shop", "topic": "orders",
+            "partition": 0, "timestamp_type": "create_time", "max_timestamp": int((at - old) * SECOND),
+        }
+        for n, (at, old) in enumerate(zip(times, ages, strict=True))
+    ]  # fmt: skip
+    connection = {**AT, "connection_id": 5, "calls": 80, "ending": "open"}
+    connection |= {"first_time": 99 * SECOND, "last_time": 120 * SECOND}
+    (found,) = find(
+        "client_silent", {"api_calls": calls, "record_batches": batches, "connections": [connection]}
+    )
+    assert (found.subject, found.blames, found.value) == ("shop", blames, pytest.approx(6, abs=0.01))
+    assert ("the client ran" in found.text) == (blames == "network")
+
+
 @pytest.mark.parametrize(("gone_at", "took", "number"), [(104.0, 1.2, 0), (160.0, 1.2, 1), (104.0, 3.1, 1)])
 def test_what_waits_while_a_follower_shuts_down_is_its_restart(
     gone_at: float, took: float, number: int

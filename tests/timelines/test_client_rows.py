@@ -15,7 +15,7 @@ from kwsniff.tables.schema import TABLES
 from kwsniff.timelines.clients import clients as room_of_clients
 from kwsniff.timelines.clients.clients import Clients
 from kwsniff.timelines.clients.defaults import find_defaults
-from kwsniff.timelines.clients.intervals import find_mode
+from kwsniff.timelines.clients.intervals import find_mode, find_tighter, pauses_of
 from kwsniff.timelines.clients.roles import find_role
 from kwsniff.timelines.memory_budget import MemoryBudget
 
@@ -52,7 +52,8 @@ def rows_of(path: str) -> dict[str | None, dict[str, Any]]:
         ("incidents/healthy_transactions/broker.pcap", "reader", {"isolation_level": 1}),
         ("incidents/commit_storm_idle/broker.pcap", "idler", {"commit_interval_ms": 40}),
         ("clocks/near/client.pcap", "billing-1", {"fetch_max_wait_ms": 700, "role": "consumer"}),
-        ("clocks/near/client.pcap", "shop", {"acks": -1, "linger_ms": 0, "role": "producer"}),
+        ("clocks/near/client.pcap", "shop", {"acks": -1, "role": "producer"}),
+        ("clocks/quota/client.pcap", "shop", {"linger_ms": 0}),
     ],
 )
 def test_settings_are_those_of_the_recorded_client(
@@ -74,6 +75,31 @@ def test_the_interval_is_what_most_of_them_have() -> None:
 @pytest.mark.parametrize("values", [[3000, 3000], [100, 200, 400, 800, 1600, 3200], []])
 def test_no_interval_is_told_without_three_alike(values: list[int]) -> None:
     assert find_mode([value * MS for value in values]) is None
+
+
+def test_the_age_of_metadata_counts_from_a_response_that_waited_behind_a_fetch() -> None:
+    # metadata.max.age.ms=2000; a response comes as soon as the Fetch before it, up to 720 ms later.
+    requests = [0, 2010, 4730, 7449, 10170, 12180]
+    waits = [8, 718, 717, 720, 9, 5]
+    rows = [
+        call(n, api_key=METADATA, error_count=0, request_time=at * 10**6, response_time=(at + wait) * 10**6)
+        for n, (at, wait) in enumerate(zip(requests, waits, strict=True))
+    ]
+    for batches in ([rows], [rows[3:], rows[:3]]):
+        (row,) = finished(*(calls(*part) for part in batches))
+        assert row["metadata_max_age_ms"] == 2002  # the middle one of 2001, 2002, 2002, 2002, 2001
+    assert pauses_of([5, 30, 70], [10, 60, 80]) == [20, 10]
+
+
+def test_no_age_is_told_where_two_are_as_likely() -> None:
+    alike = [[2000 * MS, 2010 * MS, 2020 * MS], [2700 * MS, 2710 * MS, 2720 * MS]]
+    assert find_tighter(alike) is None
+    assert find_tighter([alike[0], [2050 * MS] * 3]) == find_mode([2050 * MS] * 3)  # both are within 10 %
+
+
+def test_who_may_flush_each_record_has_no_known_linger() -> None:
+    # shop had linger.ms=0, and sent a record every 150 ms: with flush() it would send as soon.
+    assert rows_of("clocks/near/client.pcap")["shop"]["linger_ms"] is None
 
 
 @pytest.mark.parametrize(

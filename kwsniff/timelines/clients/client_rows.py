@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol
 from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.schema import TABLES
 from kwsniff.timelines.clients.defaults import find_defaults
-from kwsniff.timelines.clients.intervals import Mode, find_mode
+from kwsniff.timelines.clients.intervals import Mode, find_mode, find_tighter
 from kwsniff.timelines.clients.roles import find_role, list_features
 
 Values = dict[str, dict[Any, int]]
@@ -18,6 +18,10 @@ _DELAY: Final = 1_500
 """Microseconds: timestamps of records have milliseconds, and a client's timer is late."""
 _HALF: Final = 500
 """Microseconds that the milliseconds of a timestamp lack on average."""
+_FLUSHED: Final = 2
+"""Milliseconds. A program that flushes and waits sends as soon, whatever its linger.ms."""
+_AWAITED: Final = 2
+"""Requests in flight while a program waits for one: another one may be for metadata."""
 _MOST_LISTED: Final = 8
 _COLUMNS: Final = tuple(column.name for column in TABLES["clients"].own)
 
@@ -36,9 +40,9 @@ class Known(Protocol):
 
 
 def row_of(
-    catalog: Catalog, key: tuple[str | None, str], client: Known, times: Mapping[str, Sequence[int]]
+    catalog: Catalog, key: tuple[str | None, str], client: Known, times: Mapping[str, Sequence[Sequence[int]]]
 ) -> dict[str, Any]:
-    """The row of a client. `times`: its intervals, in microseconds."""
+    """The row of a client. `times`: its intervals, in microseconds, as they may be measured."""
     row: dict[str, Any] = dict.fromkeys(_COLUMNS)
     known: dict[str, str] = {}
     several: list[str] = []
@@ -92,12 +96,12 @@ def _take_values(
         several.append(f"{name}: " + ", ".join(f"{_text(value)} in {number:,}" for value, number in most))
 
 
-def _modes(client: Known, times: Mapping[str, Sequence[int]]) -> list[tuple[str, Mode]]:
-    found = {name: find_mode(intervals) for name, intervals in times.items()}
+def _modes(client: Known, times: Mapping[str, Sequence[Sequence[int]]]) -> list[tuple[str, Mode]]:
+    found = {name: find_tighter(measured) for name, measured in times.items()}
     if client.delays and min(client.delays) >= _HALF - _DELAY:
-        found["linger_ms"] = find_mode(
-            [delay - _HALF if delay > _HALF else 0 for delay in client.delays], _DELAY
-        )
+        mode = find_mode([delay - _HALF if delay > _HALF else 0 for delay in client.delays], _DELAY)
+        if mode and (mode.value > _FLUSHED or client.in_flight > _AWAITED):
+            found["linger_ms"] = mode
     return [(name, mode) for name, mode in found.items() if mode]
 
 

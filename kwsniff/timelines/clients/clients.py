@@ -22,9 +22,16 @@ from kwsniff.tables.compute import filter_rows
 from kwsniff.tables.grouping import Counted, Groups, count_rows
 from kwsniff.tables.rows import pick
 from kwsniff.timelines.clients.client_rows import Values, row_of, words_of_role
-from kwsniff.timelines.clients.intervals import MOST_TIMES, intervals_of, merge_times
+from kwsniff.timelines.clients.intervals import MOST_TIMES, intervals_of, merge_times, pauses_of
 from kwsniff.timelines.clients.produced_batches import Produced, add_batches, make_room
-from kwsniff.timelines.clients.requests import METADATA, PERIODIC, SETTINGS, count_values, keys_of
+from kwsniff.timelines.clients.requests import (
+    METADATA,
+    METADATA_RESPONSES,
+    PERIODIC,
+    SETTINGS,
+    count_values,
+    keys_of,
+)
 from kwsniff.timelines.clients.roles import Worker, find_worker_clients, is_worker
 from kwsniff.timelines.decoded_messages import list_elements, read_request
 from kwsniff.timelines.memory_budget import RECORD, SHORT, MemoryBudget
@@ -46,7 +53,8 @@ _CLOCK: Final = (*_KEY, "connection_id", "capture_point", "max_in_flight")
 _MISSING: Final = ("client_missing_bytes", "broker_missing_bytes")
 READ: Final[Mapping[str, tuple[str, ...]]] = {
     "api_calls": (
-        *(*_KEY, "connection_id", "api_key", "request_time", "request_bytes", "error_count"),
+        *(*_KEY, "connection_id", "api_key", "request_time", "response_time", "request_bytes"),
+        "error_count",
         *dict.fromkeys(each.column for each in SETTINGS),
     ),
     "connections": (*_CLOCK, "calls", *_MISSING),
@@ -75,7 +83,7 @@ class Client:
     keys: dict[int, int] = field(default_factory=dict)
     """API key -> number of requests."""
     times: dict[str, dict[int, list[int]]] = field(default_factory=dict)
-    """Interval -> connection -> times of the requests that come at it."""
+    """Interval -> connection -> times of the requests that come at it; those of Metadata responses."""
     in_flight: int = 0
     """Most requests in flight on a connection."""
     batch_bytes: int = 0
@@ -144,8 +152,7 @@ class Clients:
         workers = []
         for key in sorted(self._clients, key=lambda each: (each[0] or "", each[1])):
             client = self._clients[key]
-            times = {name: intervals_of(told) for name, told in client.times.items()}
-            row = row_of(self._catalog, key, client, times)
+            row = row_of(self._catalog, key, client, _intervals_of(client))
             self.rows.append(row)
             if is_worker(self._catalog, words_of_role(client)):
                 workers.append(Worker(key[1], client.values.get("group_id", {}), row["role"]))
@@ -225,19 +232,27 @@ class Clients:
                 rows &= whole_numbers(batch["error_count"], null=-1) == 0
             if not rows.any():
                 continue
-            part = filter_rows(batch.select([*_KEY, "connection_id", "request_time"]), rows)
-            every = name == METADATA  # any connection will do for it
-            groups = Groups(part, _KEY if every else (*_KEY, "connection_id"))
-            for label, times in zip(groups.labels(), groups.sort(part["request_time"]), strict=True):
-                if client := self._client((label[0], label[1])):
-                    known = client.times.setdefault(name, {})
-                    connection = 0 if every else label[2]
-                    if connection not in known and (
-                        not make_room(known, connection, _MOST_TIMED)
-                        or not self._budget.admits(_BYTES_OF_TIMES)
-                    ):
-                        continue
-                    known[connection] = merge_times(known.get(connection, ()), times)
+            part = filter_rows(batch.select([*_KEY, "connection_id", "request_time", "response_time"]), rows)
+            if name != METADATA:
+                self._keep_times(name, part, "request_time", (*_KEY, "connection_id"))
+                continue
+            # any connection will do for it
+            self._keep_times(name, part, "request_time", _KEY)
+            answered = valid_rows(part["response_time"])
+            if answered.any():
+                self._keep_times(METADATA_RESPONSES, filter_rows(part, answered), "response_time", _KEY)
+
+    def _keep_times(self, name: str, part: pa.RecordBatch, column: str, by: Sequence[str]) -> None:
+        groups = Groups(part, by)
+        for label, times in zip(groups.labels(), groups.sort(part[column]), strict=True):
+            if client := self._client((label[0], label[1])):
+                known = client.times.setdefault(name, {})
+                connection = label[2] if len(label) > len(_KEY) else 0
+                if connection not in known and (
+                    not make_room(known, connection, _MOST_TIMED) or not self._budget.admits(_BYTES_OF_TIMES)
+                ):
+                    continue
+                known[connection] = merge_times(known.get(connection, ()), times)
 
     def _add_producers(self, batch: pa.RecordBatch, rows: Any) -> None:
         if rows.any():
@@ -263,6 +278,14 @@ class Clients:
         if rows.any():
             part = batch.select([*READ["record_batches"]])
             add_batches(self._produced, part if rows.all() else filter_rows(part, rows), MOST_PRODUCERS)
+
+
+def _intervals_of(client: Client) -> dict[str, list[list[int]]]:
+    """The intervals of what a client repeats; of Metadata requests also the pauses since a response."""
+    found = {name: [intervals_of(told)] for name, told in client.times.items() if name in PERIODIC}
+    if METADATA in found and METADATA_RESPONSES in client.times:
+        found[METADATA].append(pauses_of(client.times[METADATA][0], client.times[METADATA_RESPONSES][0]))
+    return found
 
 
 def _positive(value: Any) -> int | None:

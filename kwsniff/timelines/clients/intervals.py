@@ -44,9 +44,28 @@ def find_mode(values: Iterable[int], slack: int = 0) -> Mode | None:
     return Mode(middle, lowest, highest, alike, len(told))
 
 
+def find_tighter(values: Iterable[Iterable[int]]) -> Mode | None:
+    """The mode of the values that agree more closely. None if modes differ, and neither is twice as close."""
+    found = sorted(
+        (mode for mode in map(find_mode, values) if mode),
+        key=lambda mode: (mode.highest - mode.lowest, -mode.alike),
+    )
+    if len(found) < 2 or 10 * abs(found[0].value - found[1].value) <= found[0].value:
+        return found[0] if found else None
+    best, other = found[:2]
+    closer = 2 * (best.highest - best.lowest) <= other.highest - other.lowest
+    return best if closer and best.alike * other.values >= other.alike * best.values else None
+
+
 def intervals_of(times: Mapping[int, Sequence[int]]) -> list[int]:
     """The intervals between neighbouring times of each connection."""
     return [later - earlier for listed in times.values() for earlier, later in pairwise(listed)]
+
+
+def pauses_of(requests: Sequence[int], responses: Sequence[int]) -> list[int]:
+    """From the latest response before each request to the request; both are in order."""
+    before = np.searchsorted(np.array(responses, np.int64), np.array(requests, np.int64)).tolist()
+    return [time - responses[number - 1] for time, number in zip(requests, before, strict=True) if number]
 
 
 def merge_times(known: Sequence[int], found: Sequence[int]) -> list[int]:

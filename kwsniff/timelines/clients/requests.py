@@ -57,6 +57,8 @@ PERIODIC: Final[dict[str, Callable[[Traits], bool]]] = {
     METADATA: lambda traits: traits.cluster == BROKERS,
 }
 """Interval -> the requests that come at it."""
+METADATA_RESPONSES: Final = "metadata_responses"
+"""Most clients count metadata.max.age.ms from the response, which may wait behind a long poll."""
 
 
 def keys_of(catalog: Catalog, purpose: Callable[[Traits], bool]) -> frozenset[int]:

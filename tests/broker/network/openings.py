@@ -216,7 +216,7 @@ def healthy_small_fetch(site: Site) -> None:
 
 
 @incident(
-    "broker",
+    "configuration",
     "broker",
     "10.88.0.1:9092",
     "max.connection.creation.rate=1 of 3.9.2: it takes up the connections of a job late, which opens new "
