@@ -4,7 +4,7 @@ Memory is bounded: when sightings fill their share of the memory limit, the batc
 rows. A reader that comes later has a row without its Produce, and is counted as left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -42,6 +42,9 @@ _SHOWN: Final = {"base_offset": "base", "last_offset": "last", "record_count": "
 
 Place = tuple[str, int]
 """Name, or # and id of the topic, and number of the partition."""
+Reader = tuple[str | None, str | None, str | None]
+"""Address and id of a client, and a group for which it commits."""
+_ELSEWHERE: Final[Place] = ("", -1)
 
 
 class Deliveries:
@@ -86,6 +89,20 @@ class Deliveries:
         self._budget.charge(_BYTES * len(told["kind"]))
         if self._num_held > self._most:
             self._settle(self._num_held // 2)
+
+    def has_room(self, number: int) -> bool:
+        """Whether none of the batches becomes a row yet if so many sightings are added."""
+        return self._num_held + number <= self._most
+
+    def add_readers(self, readers: Iterable[Reader]) -> None:
+        """Takes readers whose commits may be of partitions that are followed elsewhere."""
+        slot = self._number(self._places, _ELSEWHERE)
+        found = [
+            (self._number(self._clients, (address, client_id)), self._number(self._groups, group), slot)
+            for address, client_id, group in readers
+        ]
+        known = np.array([each for each in found if min(each) >= 0] or np.zeros((0, 3)), np.int64)
+        self._commits = np.concatenate([self._commits, known.T], axis=1)
 
     def age_commits(self, commits: pa.RecordBatch) -> pa.RecordBatch:
         """Rows of commits with their lag in time."""
