@@ -35,7 +35,6 @@ from kwsniff.timelines.offsets import (
 
 APPENDED, FETCHED, REACHED, COMMITTED, SENT, ANSWERED = 0, 1, 2, 3, 4, 5
 _KINDS: Final = 6
-_OF_READERS: Final = (FETCHED, COMMITTED)
 NONE: Final = -1
 
 _TEXTS: Final = ("topic", "topic_id", "client_id", "client_address", "group_id")
@@ -168,7 +167,7 @@ def _put_together(calls: pa.RecordBatch, *found: _Found) -> pa.RecordBatch:
     for name in ("base", "last", *_OF_BATCHES, "flags"):
         parts = [each.values.get(name, np.full(len(each.rows), NONE)) for _, seen in found for each in seen]
         told[name] = np.concatenate(parts)[order]
-    of_readers = np.isin(kind, _OF_READERS)
+    of_readers = (kind == FETCHED) | (kind == COMMITTED)
     columns = {**{name: _encode(*_words(found, name, order)) for name in ("topic", "topic_id")}}
     column = found[0][0].rows["group_id"]
     columns["group_id"] = _encode(_commits_groups(column, found, order), column.dictionary)
