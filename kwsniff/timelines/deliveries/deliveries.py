@@ -188,7 +188,7 @@ class Deliveries:
             stays[seen.places] = False
             left = np.flatnonzero(stays)
         now = len(left)
-        self._held = [{name: told.pop(name)[left] for name in _KEPT}]
+        self._held = [{name: told.pop(name).take(left) for name in _KEPT}]
         self._budget.charge(-_BYTES * (self._num_held - now))
         self._num_held = now
 
@@ -211,7 +211,7 @@ class Deliveries:
     def _rows(self, told: dict[str, Numbers], rows: Readings) -> pa.RecordBatch:
         steps = make_steps(told, rows)
         for name, of in _SHOWN.items():
-            steps[name] = told[of][rows.batch]
+            steps[name] = told[of].take(rows.batch)
         places, shown = [*self._places], told["slot"][rows.batch]
         steps["partition"] = np.array([partition for _, partition in places], np.int64)[shown]
         ids = {name: topic_id for topic_id, name in self._topics.items()}
