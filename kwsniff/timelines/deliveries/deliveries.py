@@ -92,7 +92,7 @@ class Deliveries:
             self._settle(self._num_held // 2)
 
     def has_room(self, number: int) -> bool:
-        """Whether none of the batches becomes a row yet if so many sightings are added."""
+        """Whether none of the batches becomes a row yet if this number of sightings is added."""
         return self._num_held + number <= self._most
 
     def add_readers(self, readers: Iterable[Reader]) -> None:
