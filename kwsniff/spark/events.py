@@ -75,12 +75,12 @@ NO_TIMED = _none(_encode(TIMED))
 _COMPRESSED = ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 
 
-class _File:
+class NotesFile:
     """Notes of one kind, complete when it is closed."""
 
-    def __init__(self, file: Any, schema: pa.Schema, spans: Spans) -> None:
+    def __init__(self, file: Any, schema: pa.Schema, spans: Spans = ONE) -> None:
         self._file = file
-        self._schema = schema
+        self._schema = _encode(schema)
         self._spans = spans
         self._begins: list[int] = []
         self._rows = np.zeros(spans.number, np.int64)
@@ -127,7 +127,7 @@ class Notes:
         self._packets_before = [(0, packets_before)]
         self._folder = folder
         self._name = f"{task}-{uuid.uuid4().hex[:12]}"
-        self._files: dict[str, _File] = {}
+        self._files: dict[str, NotesFile] = {}
         self._latest = 0
         self._silent_since: dict[int, int] | None = None
 
@@ -183,7 +183,7 @@ class Notes:
         columns = [place if each == PLACE else batch[each] for each in schema.names]
         coded = _encode(schema)
         if name not in self._files:
-            self._files[name] = _File(self._folder.open_output(self._name + name), coded, self._spans)
+            self._files[name] = NotesFile(self._folder.open_output(self._name + name), schema, self._spans)
         self._files[name].write(pa.Table.from_arrays(columns, names=schema.names).cast(coded), placed)
 
     def _ends(self, calls: pa.RecordBatch) -> Numbers:

@@ -88,7 +88,8 @@ def write_few(
     made = [("captures", captures_batch(captures)), ("anomalies", batch_of("anomalies", damages))]
     notes = [path for each in decoded for path in each.notes]
     parts = [part for each in decoded for part in each.parts]
-    following = Following(spark, work, notes, twins, parts)
+    names = {key: name for each in decoded for key, name in each.topics.items()}
+    following = Following(spark, work, notes, twins, parts, names=names)
     for table, batch in chain(made, following.batches()):
         if table in work.tables and batch.num_rows:
             writer.write(table, batch)

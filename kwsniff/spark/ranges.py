@@ -3,6 +3,7 @@
     survey   each range for itself: how far partitions reach at its end, and how much happens in it
     driver   calls of groups, of transactions, of the cluster; from where on each range is followed
     follow   each range: committed lag and proven waits, with so much in front and behind as these look at
+    deliver  record batches, each task those of its topic-partitions (`delivery_tasks`)
 
 Where there is little of it, the driver follows all, as `kwsniff analyze` does.
 """
@@ -20,6 +21,15 @@ import pyarrow as pa
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.spark.client_rows import read_sources
 from kwsniff.spark.decode import Work
+from kwsniff.spark.delivery_tasks import (
+    Delivered,
+    Shard,
+    Told,
+    age_part,
+    deliver_shard,
+    read_split,
+    split_range,
+)
 from kwsniff.spark.events import CALLS, SIGHTED, Spans
 from kwsniff.spark.events import OFFSETS_NOTED as OFFSETS
 from kwsniff.spark.events import TIMED_ROWS as TIMED
@@ -27,15 +37,15 @@ from kwsniff.spark.jobs import Items, run_tasks
 from kwsniff.spark.merged_events import merge_events, read_index
 from kwsniff.spark.parts import Part, check_file, check_parts
 from kwsniff.spark.range_tasks import Common, Range, Surveyed, follow_range, survey_range
-from kwsniff.spark.rewritten_parts import rewrite_part
 from kwsniff.spark.serialization import load
 from kwsniff.tables.arrays import Numbers
 from kwsniff.timelines import committed_lag
 from kwsniff.timelines.committed_lag import End, Place, later
+from kwsniff.timelines.deliveries.deliveries import Reader
 from kwsniff.timelines.duplicates.duplicate_connections import Twins
 from kwsniff.timelines.metadata.leaders import Change
 from kwsniff.timelines.metadata.topic_names import News
-from kwsniff.timelines.timelines import Noted, Timelines, without_twins
+from kwsniff.timelines.timelines import Noted, Timelines, needs_deliveries, without_twins
 from kwsniff.timelines.waits import evidence
 
 if TYPE_CHECKING:
@@ -47,6 +57,8 @@ _SPANS_PER_BUCKET: Final = 2
 _SPANS_OF_A_RANGE: Final = 4
 WORTH_ROWS: Final = 10_000_000
 """Rows from which on it is worth it to read them twice; a range has a quarter of them at the least."""
+MOST_SHARDS: Final = 64
+"""Of topic-partitions; each task that shares a range out writes a file for each."""
 _FRONT: Final = 2
 """A call may be queued behind one that ended MOST_EVENTS earlier; the proof of that one's wait may be
 twice as far."""
@@ -68,9 +80,12 @@ class Following:
         work: Work,
         notes: Sequence[str],
         twins: Twins,
-        decoded: Sequence[Part] = (),
+        decoded: Sequence[Part],
+        *,
+        names: Mapping[str, str],
     ) -> None:
-        """`decoded`: the parts that clients and servers are made of, where these are wanted."""
+        """`decoded`: the parts that clients and servers are made of, where these are wanted. `names`: topic
+        id -> name, of all that some bucket came to know."""
         self.parts: list[Part] = []
         self.figures: list[str | None] = []
         self._spark = spark
@@ -78,12 +93,13 @@ class Following:
         self._paths = [*notes]
         self._twins = twins
         self._decoded = decoded if {"clients", "servers"} & {*work.tables} else ()
+        self._names = {**names}
         self._timelines = Timelines(load_catalog(work.layouts or ""))
 
     def batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Batches of the tables in FOLLOWED, of the notes of all buckets but those about twins."""
         timelines, rows = self._timelines, self._rows()
-        if sum(int(each.sum()) for each in rows.values()) < WORTH_ROWS:
+        if int(rows[OFFSETS].sum() + rows[TIMED].sum()) < WORTH_ROWS:
             for notes in self._merge(self._paths):
                 timelines.add(notes)
                 yield from timelines.drain(_ROWS)
@@ -95,8 +111,8 @@ class Following:
         yield from timelines.drain(0)
 
     def _rows(self) -> dict[str, Numbers]:
-        """Kind of notes -> rows of each span, of those that are followed in ranges."""
-        rows = {kind: np.zeros(self._work.spans.number, np.int64) for kind in (OFFSETS, TIMED)}
+        """Kind of notes -> rows of each span, of those that tasks follow."""
+        rows = {kind: np.zeros(self._work.spans.number, np.int64) for kind in (OFFSETS, TIMED, SIGHTED)}
         for path in self._paths:
             check_file(self._work.scratch, path)
             if (kind := PurePosixPath(path).suffix) in rows:
@@ -114,28 +130,46 @@ class Following:
         news: list[News] = []
         changes: list[Change] = []
         timelines.leaders.changes = changes
-        for notes in self._merge([path for path in self._paths if path.endswith((CALLS, SIGHTED))]):
-            named = timelines.add_calls(notes.calls)
-            timelines.deliveries.add(notes.sightings, named)
-            news += named
+        for notes in self._merge([path for path in self._paths if path.endswith(CALLS)]):
+            news += timelines.add_calls(notes.calls)
             yield from timelines.drain(_ROWS)
         own = self._from_where(ranges, surveyed, rows[TIMED], news)
         done = self._run(follow_range, own, news, changes)
-        self.parts = [
-            self._age(part) if part.table == "commits" else part for each in done for part in each.parts
-        ]
+        commits = [[part for part in each.parts if part.table == "commits"] for each in done]
+        delivered, aged = self._deliver(ranges, int(rows[SIGHTED].sum()), commits, news)
+        others = [part for each in done for part in each.parts if part.table != "commits"]
+        self.parts = [*others, *aged, *(part for each in delivered for part in each.parts)]
         check_parts(self._work.staging, self.parts)
-        self.figures = [each.figures for each in done]
-        timelines.leave_out(sum(each.left_out for each in done))
+        self.figures = [each.figures for each in (*done, *delivered)]
+        timelines.leave_out(sum(each.left_out for each in (*done, *delivered)))
 
-    def _age(self, part: Part) -> Part:
-        """The file with `lag_ns`: the driver alone has all batches."""
-
-        def age(rows: pa.Table) -> pa.Table:
-            return pa.Table.from_batches([*map(self._timelines.deliveries.age_commits, rows.to_batches())])
-
-        staging = self._work.staging
-        return rewrite_part(part, age, "aged", staging=staging, dictionaries=["topic", "topic_id"])
+    def _deliver(
+        self, ranges: Sequence[tuple[int, int]], rows: int, commits: list[list[Part]], news: Sequence[News]
+    ) -> tuple[list[Delivered], list[Part]]:
+        """What shards of topic-partitions gave, and the files of commits with `lag_ns`. `rows`: sightings."""
+        if not needs_deliveries(self._work.tables):
+            return [], []
+        scratch, number = self._work.scratch, min(rows // max(WORTH_ROWS // 4, 1) + 1, MOST_SHARDS)
+        named = {each.topic_id: each.name for each in news}
+        told = Told(number, self._names | named, [], [])
+        split = self._run(
+            partial(split_range, told=Items.write(scratch, [told])), [Range(*each) for each in ranges], [], []
+        )
+        readers, topics = set[Reader](), dict[str, str]()
+        for each in split:
+            of_range, both = read_split(scratch, each)
+            readers.update(of_range)
+            topics.update((topic_id, name) for name, topic_id in both)
+        known = [[*each] for each in (topics | named).items()]
+        common = Items.write(scratch, [told._replace(topics=known, readers=[*readers])])
+        shards = Items.write(
+            scratch, (Shard([each.files[shard] for each in split], commits) for shard in range(number))
+        )
+        work = partial(deliver_shard, work=self._work, shards=shards, told=common)
+        delivered = run_tasks(self._spark, work, range(number))
+        age = partial(age_part, work=self._work, lags=[each.lags for each in delivered])
+        parts = [part for of_range in commits for part in of_range]
+        return delivered, run_tasks(self._spark, age, [*enumerate(parts)])
 
     def _run(
         self, task: Any, ranges: Iterable[Range], news: Sequence[News], changes: Sequence[Change]

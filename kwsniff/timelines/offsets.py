@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.core.columns.keyed_rows import number_rows
 from kwsniff.core.columns.passes import follow
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.traits import COMMITTED
@@ -45,7 +46,6 @@ _OWN: Final = (
 _TOLD: Final = ("committed", "reached", "base", "fetched")
 COMMITS, LISTS, PRODUCES, FETCHES = 1, 2, 3, 4
 _MOST = 0.75
-_CLOSE: Final = 16
 
 
 def extract_offsets(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) -> pa.RecordBatch:
@@ -101,18 +101,12 @@ def find_places(ids: Numbers, wanted: Numbers) -> tuple[Numbers, Bits]:
     places = np.empty(len(wanted), np.int64)
     if follow(ids, wanted, places):  # they are in the order of their calls
         return places, np.ones(len(wanted), np.bool_)
-    if not len(ids):
-        return places, np.zeros(len(wanted), np.bool_)
-    first = int(ids.min())
-    span = int(ids.max()) - first + 1
-    if span <= _CLOSE * len(ids):  # small enough for a table
-        table = np.zeros(span, np.int64)
-        table[ids[::-1] - first] = np.arange(len(ids))[::-1]
-        places = table[np.clip(wanted, first, first + span - 1) - first]
-    else:
-        order = np.argsort(ids, kind="stable")
-        places = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
-    return places, ids[places] == wanted
+    both = np.concatenate([ids, wanted]).astype(np.int64, copy=False)
+    ranks, firsts = np.empty((2, len(both)), np.int64)
+    number_rows((both,), ranks, firsts)
+    places = firsts[ranks[len(ids) :]]
+    known = places < len(ids)
+    return np.where(known, places, 0), known
 
 
 def _take(times: pa.Array, places: Numbers) -> pa.Array:

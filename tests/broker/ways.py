@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import multiprocessing
+import subprocess
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.broker.artifacts import compiled
+from tests.broker.brokers import HEAP
 from tests.broker.stage import NEWEST, PATIENCE_S, Stage, scenario
 
 RECORDS = "records.tsv"
@@ -135,3 +138,64 @@ def deliveries(stage: Stage) -> None:
             for each in readers:
                 each.join()
         noted.write(stage)
+
+
+JAVA_PLAYS = (
+    "topic=plain count=40 every_ms=15 commit=4",
+    "topic=gathered count=80 every_ms=4 commit=20 p.linger.ms=20 p.compression.type=gzip "
+    "c.group.protocol=consumer",
+    "topic=waiting count=40 every_ms=10 commit=1 p.acks=1 p.linger.ms=0 p.enable.idempotence=false "
+    "c.fetch.min.bytes=800 c.fetch.max.wait.ms=150",
+    "topic=transactions count=40 every_ms=5 commit=5 transaction=5 p.linger.ms=0 p.transactional.id=till "
+    "p.compression.type=lz4 c.isolation.level=read_committed",
+)
+"""What java/Ways.java plays, one after another."""
+JAVA_COLUMNS = (
+    *("topic", "offset", "sent_us", "acknowledged_us", "polls_us", "polled_us"),
+    *("commits_us", "committed_us"),
+)
+
+
+@scenario(
+    "Java",
+    "Producers and readers that note when they send, get and commit each record, in several settings.",
+    [
+        "records.tsv: for each record when send was called and the callback came, when poll was called and "
+        "returned it, and when commitSync was called and returned",
+        "linger.ms with compression, fetch.min.bytes with acks=1, transactions with read_committed",
+    ],
+    file="capture.pcap.gz",
+)
+def deliveries_java(stage: Stage) -> None:
+    """All is played beside the recorder first: what Java does for the first time takes it long. On a busy
+    machine record with `chrt --rr 10`: else clients note late what they do."""
+    with stage.brokers(NEWEST, internal=True) as cluster:
+        topics = [play.split()[0].removeprefix("topic=") for play in JAVA_PLAYS]
+        stage.office("create", *(f"{topic}:1" for topic in topics))
+        command = ["java", *HEAP, f"-Djava.io.tmpdir={stage.folder}", "-cp", compiled("Ways", NEWEST), "Ways"]
+        command += [cluster.backstage, cluster.bootstrap, *JAVA_PLAYS]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
+        ) as playing:
+            try:
+                if playing.stdout is None or playing.stdout.readline() != "ready\n":
+                    raise RuntimeError("Ways failed")
+                with stage.recording():
+                    said, _ = playing.communicate("go\n", timeout=PATIENCE_S)
+            finally:
+                playing.kill()
+        _keep(stage, said)
+
+
+def _keep(stage: Stage, said: str) -> None:
+    """Lines of Ways become those of the records, and of the report."""
+    with stage.capture.with_name(RECORDS).open("w", newline="") as file:
+        table = csv.writer(file, delimiter="\t", lineterminator="\n")
+        table.writerow(JAVA_COLUMNS)
+        for line in said.splitlines():
+            name, mark, amount = line.partition("=")
+            if mark:
+                stage.add(name, int(amount))
+            else:
+                table.writerow(line.split()[1:])

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kwsniff.spark.events import CALLS, Spans, _encode, _File, _schema
+from kwsniff.spark.events import CALLS, NotesFile, Spans, _encode, _schema
 from kwsniff.spark.merged_events import merge_events
 from kwsniff.spark.storage import Place
 from kwsniff.timelines.decoded_messages import PLACE
@@ -28,7 +28,7 @@ def written(place: Place, number: int, rows: list[tuple[int, int]], spans: Spans
     dice = random.Random(number)
     name = f"{number}{CALLS}"
     schema = _schema()
-    file = _File(place.open_output(name), _encode(schema), spans)
+    file = NotesFile(place.open_output(name), schema, spans)
     at = 0
     while at < len(rows):
         part = rows[at : at + dice.randrange(1, 9)]

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.core.columns.delivery_steps import UNKNOWN
-from kwsniff.tables.arrays import Numbers, numbers, whole_numbers
+from kwsniff.tables.arrays import Numbers, whole_numbers
 from kwsniff.timelines.deliveries.sightings import FETCHED
 from kwsniff.timelines.deliveries.steps import number_rows, rank_values
 
@@ -19,20 +19,27 @@ _COLUMNS: Final = ("slot", "base", "last", "first_timestamp", "end")
 class Ages:
     """Batches by their offsets, for commits between them."""
 
-    def __init__(self, told: Mapping[str, Numbers]) -> None:
-        """`told`: sightings, as Deliveries have them."""
-        chosen = np.flatnonzero(told["kind"] <= FETCHED)
-        self._seen = {name: told[name][chosen] for name in _COLUMNS}
+    def __init__(self, told: Mapping[str, Numbers], merged: Numbers) -> None:
+        """`told`: sightings, as Deliveries have them; `merged`: for each of their slots the one it is now."""
+        self._told = {name: told[name] for name in ("kind", *_COLUMNS)}
+        self._merged = merged
+        self._seen: dict[str, Numbers] = {}
 
-    def lag_of(self, commits: pa.RecordBatch, slots: Numbers) -> pa.Array:
-        """Nanoseconds for each row of commits; 0 if the group has read all; null without a witness."""
+    def find_ages(self, commits: pa.RecordBatch, slots: Numbers) -> Numbers:
+        """Microseconds for each row of commits behind the log end; NONE without a witness."""
         times = whole_numbers(commits["time"], null=UNKNOWN)
-        lag = whole_numbers(commits["lag"], null=NONE)
         first = self._first_times(slots, whole_numbers(commits["committed_offset"], null=NONE), times)
         age = np.where((first == UNKNOWN) | (times == UNKNOWN), NONE, times - first)
-        age = np.where((age >= 0) & (age < 1 << 53), age, NONE)
-        age = np.where(lag == 0, 0, np.where(lag < 0, NONE, age))
-        return numbers(pa.int64(), np.where(age >= 0, age, 0) * 1000, age >= 0)
+        return np.where((age >= 0) & (age < 1 << 53), age, NONE)
+
+    def _batches(self) -> dict[str, Numbers]:
+        """Sightings of batches."""
+        if not self._seen:
+            chosen = np.flatnonzero(self._told["kind"] <= FETCHED)
+            self._seen = {name: self._told[name][chosen] for name in _COLUMNS}
+            self._seen["slot"] = self._merged[self._seen["slot"]]
+            self._told.clear()
+        return self._seen
 
     def _first_times(self, slots: Numbers, offsets: Numbers, times: Numbers) -> Numbers:
         """Time of the first record of the batch that has each offset and was seen by then."""
@@ -55,7 +62,8 @@ class Ages:
     def _find_around(self, slots: Numbers, offsets: Numbers) -> list[Numbers]:
         """Slot, base, last, first time and end of the batches that may have one of these offsets, each once,
         in the order of slots and bases."""
-        slot, base = self._seen["slot"], self._seen["base"]
+        seen = self._batches()
+        slot, base = seen["slot"], seen["base"]
         number = int(max(slot.max(initial=-1), slots.max(initial=-1))) + 1
         lowest, highest = np.full(number, _MOST), np.full(number, NONE)
         np.minimum.at(lowest, slots, offsets)
@@ -65,7 +73,7 @@ class Ages:
         begin = np.full(number, -_MOST)
         np.maximum.at(begin, slot[before], base[before])
         chosen = np.flatnonzero((base >= begin[slot]) & (base <= highest[slot]))
-        columns = {name: column[chosen] for name, column in self._seen.items()}
+        columns = {name: column[chosen] for name, column in seen.items()}
         # Of the same batch the sighting that was first stays.
         keys, batches = number_rows(columns["slot"], columns["base"])
         ends = np.full(len(batches), _MOST)

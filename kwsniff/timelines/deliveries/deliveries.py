@@ -4,7 +4,7 @@ Memory is bounded: when sightings fill their share of the memory limit, the batc
 rows. A reader that comes later has a row without its Produce, and is counted as left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from kwsniff.core.columns.delivery_steps import UNKNOWN
 from kwsniff.tables.arrays import Numbers, distinct, numbers, texts, valid_rows, whole_numbers, words_of
+from kwsniff.tables.compute import take_rows
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.timelines.deliveries.ages import Ages
 from kwsniff.timelines.deliveries.sightings import COMMITTED, NUMBERS
@@ -42,6 +43,9 @@ _SHOWN: Final = {"base_offset": "base", "last_offset": "last", "record_count": "
 
 Place = tuple[str, int]
 """Name, or # and id of the topic, and number of the partition."""
+Reader = tuple[str | None, str | None, str | None]
+"""Address and id of a client, and a group for which it commits."""
+_ELSEWHERE: Final[Place] = ("", -1)
 
 
 class Deliveries:
@@ -87,13 +91,33 @@ class Deliveries:
         if self._num_held > self._most:
             self._settle(self._num_held // 2)
 
+    def has_room(self, number: int) -> bool:
+        """Whether none of the batches becomes a row yet if this number of sightings is added."""
+        return self._num_held + number <= self._most
+
+    def add_readers(self, readers: Iterable[Reader]) -> None:
+        """Takes readers whose commits may be of partitions that are followed elsewhere."""
+        slot = self._number(self._places, _ELSEWHERE)
+        found = [
+            (self._number(self._clients, (address, client_id)), self._number(self._groups, group), slot)
+            for address, client_id, group in readers
+        ]
+        known = np.array([each for each in found if min(each) >= 0] or np.zeros((0, 3)), np.int64)
+        self._commits = np.concatenate([self._commits, known.T], axis=1)
+
     def age_commits(self, commits: pa.RecordBatch) -> pa.RecordBatch:
         """Rows of commits with their lag in time."""
-        partitions = whole_numbers(commits["partition"], null=0)
-        slots = self._find_slots(commits, partitions)
-        if self._ages is None:
-            self._ages = self._order_batches()
-        found = self._ages.lag_of(commits, slots)
+        lag = whole_numbers(commits["lag"], null=NONE)
+        ages = np.where(lag == 0, 0, NONE)
+        # Most groups have read all when they commit: for them no batch is looked for.
+        behind = np.flatnonzero(lag > 0)
+        if len(behind):
+            rows = take_rows(commits, behind)
+            if self._ages is None:
+                self._ages = self._order_batches()
+            slots = self._find_slots(rows, whole_numbers(rows["partition"], null=0))
+            ages[behind] = self._ages.find_ages(rows, slots)
+        found = numbers(pa.int64(), np.where(ages >= 0, ages, 0) * 1000, ages >= 0)
         at = commits.schema.get_field_index("lag_ns")
         return pa.RecordBatch.from_arrays(
             [found if place == at else column for place, column in enumerate(commits.columns)],
@@ -127,9 +151,7 @@ class Deliveries:
         self._ages = ages
 
     def _order_batches(self) -> Ages:
-        told = self._columns()
-        slots = self._merge_slots()[told["slot"]] if self._num_held else told["slot"]
-        return Ages({**told, "slot": slots})
+        return Ages(self._columns(), self._merge_slots())
 
     def _hold(self, told: dict[str, Numbers]) -> None:
         self._held.append(told)
@@ -150,18 +172,23 @@ class Deliveries:
             return
         told["slot"][:] = self._merge_slots()[told["slot"]]
         seen = find_batches(told)
-        left = np.arange(self._num_held) >= until
-        if until < self._num_held:
+        is_end = until >= self._num_held
+        if not is_end:
             seen = seen.seen_before(until)
-            left[seen.places] = False
         rows = read_batches(told, seen, self._group_of(told))
         self._budget.left_out += self._count_late(told, rows.batch[(rows.fetched >= 0) & (rows.produced < 0)])
-        if until < self._num_held:
+        if not is_end:
             self._note_settled(told, rows.batch[rows.produced >= 0])
         if len(rows.batch):
             self.batches.append(self._rows(told, rows))
-        now = int(np.count_nonzero(left))
-        self._held = [{name: told.pop(name)[left] for name in _KEPT}]
+        left = np.arange(self._num_held if is_end else until, self._num_held)
+        if not is_end:
+            stays = np.zeros(self._num_held, np.bool_)
+            stays[left] = True
+            stays[seen.places] = False
+            left = np.flatnonzero(stays)
+        now = len(left)
+        self._held = [{name: told.pop(name).take(left) for name in _KEPT}]
         self._budget.charge(-_BYTES * (self._num_held - now))
         self._num_held = now
 
@@ -184,7 +211,7 @@ class Deliveries:
     def _rows(self, told: dict[str, Numbers], rows: Readings) -> pa.RecordBatch:
         steps = make_steps(told, rows)
         for name, of in _SHOWN.items():
-            steps[name] = told[of][rows.batch]
+            steps[name] = told[of].take(rows.batch)
         places, shown = [*self._places], told["slot"][rows.batch]
         steps["partition"] = np.array([partition for _, partition in places], np.int64)[shown]
         ids = {name: topic_id for topic_id, name in self._topics.items()}
@@ -314,17 +341,19 @@ def _only(keys: Numbers, values: Numbers, number: int) -> Numbers:
 
 
 def _encode_words(words: Sequence[str | None], codes: Numbers) -> pa.DictionaryArray:
-    """Texts of rows; null where there is no code, or the word is None. Each word is there once: of other
+    """Texts of rows; null where the code is -1, or the word is None. Each word is there once: of other
     dictionaries parquet makes plain texts."""
     distinct_words = dict.fromkeys(word for word in words if word is not None)
     numbered = {word: number for number, word in enumerate(distinct_words)}
-    own = np.array([NONE if word is None else numbered[word] for word in words] or [NONE], np.int64)
-    found = np.where(codes >= 0, own[np.maximum(codes, 0)], NONE)
-    valid = found >= 0
-    used = np.zeros(max(len(numbered), 1), np.bool_)
-    used[found[valid]] = True
+    own = np.array([NONE, *(NONE if word is None else numbered[word] for word in words)], np.int64)
+    used = np.zeros(len(numbered) + 1, np.bool_)
+    used[own[np.flatnonzero(np.bincount(codes + 1, minlength=1))] + 1] = True
+    used[0] = False
     places = (np.cumsum(used) - 1).astype(np.int32)
-    chosen = [word for word, number in numbered.items() if used[number]]
+    places[0] = NONE
+    found = places[own + 1][codes + 1]
+    valid = found >= 0
+    chosen = [word for word, number in numbered.items() if used[number + 1]]
     return pa.DictionaryArray.from_arrays(
-        numbers(pa.int32(), np.where(valid, places[found], 0), valid), texts(chosen), safe=False
+        numbers(pa.int32(), np.maximum(found, 0), valid), texts(chosen), safe=False
     )

@@ -35,7 +35,6 @@ from kwsniff.timelines.offsets import (
 
 APPENDED, FETCHED, REACHED, COMMITTED, SENT, ANSWERED = 0, 1, 2, 3, 4, 5
 _KINDS: Final = 6
-_OF_READERS: Final = (FETCHED, COMMITTED)
 NONE: Final = -1
 
 _TEXTS: Final = ("topic", "topic_id", "client_id", "client_address", "group_id")
@@ -121,7 +120,7 @@ class _Rows:
 
     def of_calls(self, name: str, null: int = UNKNOWN) -> Numbers:
         """Numbers of their calls; any where these are not known."""
-        return whole_numbers(self.calls[name], null)[self.places]
+        return whole_numbers(self.calls[name], null).take(self.places)
 
     def in_order(self, chosen: Bits) -> Numbers:
         """The chosen rows in the order of their calls; the core gives batches in that of the requests."""
@@ -142,7 +141,7 @@ class _Rows:
     def sightings(self, chosen: Bits, kind: int, values: dict[str, Numbers]) -> _Seen:
         """The chosen ones; `values`: columns of all rows."""
         rows = np.flatnonzero(chosen)
-        return _Seen(kind, rows, {name: column[rows] for name, column in values.items()})
+        return _Seen(kind, rows, {name: column.take(rows) for name, column in values.items()})
 
 
 _Found = tuple[_Rows, list[_Seen]]
@@ -153,22 +152,22 @@ def _put_together(calls: pa.RecordBatch, *found: _Found) -> pa.RecordBatch:
     kind = np.concatenate([np.full(len(each.rows), each.kind) for _, seen in found for each in seen])
     places = np.concatenate([rows.places[each.rows] for rows, seen in found for each in seen])
     order = np.argsort(places * _KINDS + kind, kind="stable")
-    kind, places = kind[order], places[order]
+    kind, places = kind.take(order), places.take(order)
 
     def gather_column(name: str) -> Numbers:
         """A column of the rows themselves."""
         parts = [whole_numbers(rows.rows[name], 0)[each.rows] for rows, seen in found for each in seen]
-        return np.concatenate(parts)[order].astype(np.int64, copy=False)
+        return np.concatenate(parts).take(order).astype(np.int64, copy=False)
 
-    told = {name: whole_numbers(calls[of], UNKNOWN)[places] for name, of in _TIMES.items()}
+    told = {name: whole_numbers(calls[of], UNKNOWN).take(places) for name, of in _TIMES.items()}
     # A first byte that was sent again may come after the last one.
     told["end"] = np.where(told["end"] == UNKNOWN, UNKNOWN, np.maximum(told["shown"], told["end"]))
     told |= {"kind": kind, PLACE: places}
     told |= {name: gather_column(name) for name in ("partition", "call_id", "connection_id")}
     for name in ("base", "last", *_OF_BATCHES, "flags"):
         parts = [each.values.get(name, np.full(len(each.rows), NONE)) for _, seen in found for each in seen]
-        told[name] = np.concatenate(parts)[order]
-    of_readers = np.isin(kind, _OF_READERS)
+        told[name] = np.concatenate(parts).take(order)
+    of_readers = (kind == FETCHED) | (kind == COMMITTED)
     columns = {**{name: _encode(*_words(found, name, order)) for name in ("topic", "topic_id")}}
     column = found[0][0].rows["group_id"]
     columns["group_id"] = _encode(_commits_groups(column, found, order), column.dictionary)
