@@ -73,8 +73,10 @@ def append_version(
     mode: str,
     dates: Sequence[str | None],
     run: str,
+    removes: Sequence[str] = (),
 ) -> None:
-    """Commits these files to the log of a table, as its next version, unless this run has done so before."""
+    """Commits these files to the log of a table, as its next version, unless this run has done so before. Of
+    days with `removes` all files go: those that stay are among `parts` under other names."""
     from deltalake import DeltaTable, Schema
     from deltalake.transaction import CommitProperties, Transaction
 
@@ -92,6 +94,7 @@ def append_version(
     if new:
         found.alter.add_columns(new)
     now = int(time.time() * 1000)
+    mode = "replace-dates" if removes else mode
     filters = [("date", "in", [day or "" for day in dates])] if mode == "replace-dates" else None
     if mode == "replace-dates" and not dates:
         return

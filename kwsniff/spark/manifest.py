@@ -91,3 +91,9 @@ def paths_of(manifest: Mapping[str, Any] | None) -> set[str]:
     """The files that it names."""
     files = (manifest or {}).get("files", {})
     return {each["path"] for listed in files.values() for each in listed}
+
+
+def parts_of(manifest: Mapping[str, Any] | None) -> list[Part]:
+    """The files that it names, as parts."""
+    files = (manifest or {}).get("files", {})
+    return [Part(table, **each) for table, listed in files.items() for each in listed]

@@ -21,8 +21,17 @@ import pyarrow as pa
 
 from kwsniff.errors import OutputError
 from kwsniff.spark.capture_fingerprints import check_new, inputs_of_runs
+from kwsniff.spark.dated_parts import date_of
 from kwsniff.spark.intent import Intent, finish_commit
-from kwsniff.spark.manifest import check_files, check_same, manifest_of, paths_of, publish, read_published
+from kwsniff.spark.manifest import (
+    check_files,
+    check_same,
+    manifest_of,
+    parts_of,
+    paths_of,
+    publish,
+    read_published,
+)
 from kwsniff.spark.output_lock import Claim
 from kwsniff.spark.parts import Part
 from kwsniff.spark.storage import Place, in_threads
@@ -39,6 +48,7 @@ RUNS: Final = "_kwsniff.runs"
 _OURS: Final = ("_kwsniff.", ".kwsniff", *(f"{name}/" for name in (*TABLES, *AGGREGATES)))
 _NAMES: Final = "|".join((*TABLES, *AGGREGATES))
 _PUBLISHED: Final = re.compile(rf"(?:{_NAMES})/date=[^/]+/[0-9a-f]{{32}}-[^/]+\.parquet")
+_RUN: Final = re.compile(r"^[0-9a-f]{32}-")
 _LOGGED: Final = re.compile(rf"(?:{_NAMES})/(?:_delta_log|metadata)/.*")
 
 
@@ -95,29 +105,68 @@ class StoreStaging:
         """For files that only the run itself reads."""
         return self.output.inside(f"{RUNS}/{self.run}/scratch")
 
-    def commit(self, parts: Sequence[Part], facts: Mapping[str, Any], *, beside: Iterable[str] = ()) -> None:
-        """Publishes these files. Raises OutputError, and changes nothing, where one is not what its writer
-        said. `beside` is for folders of this machine."""
+    def commit(
+        self,
+        parts: Sequence[Part],
+        facts: Mapping[str, Any],
+        *,
+        beside: Iterable[str] = (),
+        removes: Iterable[str] = (),
+    ) -> None:
+        """Publishes these files, in the place of `removes`, which were published before. Raises OutputError,
+        and changes nothing, where one is not what its writer said. `beside` is for folders of this machine.
+        """
         assert not [*beside]  # noqa: S101 - who asks has looked
         with translate_errors(self.output):
             check_files(self.place, parts)
-            final = [replace(part, path=_name(part.path, self.run)) for part in parts]
+            final = [replace(part, path=self.name_published(part.path)) for part in parts]
             final = [*in_threads(self._copy, zip(parts, final, strict=True))]
+            before = read_published(self.output)
+            gone = {*removes}
+            if self._form == "delta" and gone:
+                final += self._copy_beside(before, gone)
             check_files(self.output, final)
             if isinstance(self._claim, Claim):
                 self._claim.check()
-            before = read_published(self.output)
-            kept = keep_parts(before, self.mode, final)
-            named = [*final, *kept]
+            kept = keep_parts(before, self.mode, final, gone)
             inputs = {**inputs_of_runs(before, kept), self.run: [*self.inputs]}
-            manifest = manifest_of(self.run, named, {"format": self._form, "inputs": inputs, **facts})
+            said = {"format": self._form, "inputs": inputs, **facts}
+            manifest = manifest_of(self.run, [*_needed(final, kept), *kept], said)
             if self._form == "parquet":
                 publish(self.output, manifest)
             else:
-                intent = Intent(self.mode, final, manifest)
+                intent = Intent(self.mode, final, manifest, sorted(gone))
                 intent.write(self.output)
                 intent.carry_out(self.output)
             self._clear(paths_of(before))
+
+    def name_published(self, path: str) -> str:
+        """What a file of this run is called once it is published."""
+        folder, _, name = path.rpartition("/")
+        return f"{folder}/{self.run}-{name}"
+
+    def path_inside(self, path: str) -> str:
+        """The path in the output of a file that is not published yet."""
+        return f"{RUNS}/{self.run}/new/{path}"
+
+    def published_parts(self, *, without: Container[str] = ()) -> list[Part]:
+        """The files of earlier runs. Raises OSError, OutputError."""
+        return [part for part in parts_of(read_published(self.output)) if part.path not in without]
+
+    def _copy_beside(self, before: Mapping[str, Any] | None, gone: set[str]) -> list[Part]:
+        """Delta's log replaces whole days: of days from which files go, those that stay come under new
+        names."""
+        days = {(path.partition("/")[0], date_of(path)) for path in gone}
+        stays = [
+            part
+            for part in parts_of(before)
+            if (part.table, date_of(part.path)) in days and part.path not in gone and part.rows
+        ]
+        copies = [replace(part, path=self.name_published(_bare_name(part.path))) for part in stays]
+        for old, new in zip(stays, copies, strict=True):
+            self.output.copy(old.path, new.path)
+        gone |= {part.path for part in stays}
+        return copies
 
     def check_new(self, inputs: Mapping[str, str]) -> None:
         """Raises UsageError where tables that are appended to have rows of one of these captures. `inputs`:
@@ -131,7 +180,7 @@ class StoreStaging:
 
     def _copy(self, pair: tuple[Part, Part]) -> Part:
         part, target = pair
-        return place_part(self._form, self.output, f"{RUNS}/{self.run}/new/{part.path}", target)
+        return place_part(self._form, self.output, self.path_inside(part.path), target)
 
     def _clear(self, before: Container[str] = ()) -> None:
         """Removes files of ours that nothing published names, and what dead runs have left. `before`: the
@@ -162,9 +211,16 @@ class StoreStaging:
             )
 
 
-def _name(path: str, run: str) -> str:
+def _bare_name(path: str) -> str:
+    """Without the id of the run that published it."""
     folder, _, name = path.rpartition("/")
-    return f"{folder}/{run}-{name}"
+    return f"{folder}/{_RUN.sub('', name)}"
+
+
+def _needed(parts: Sequence[Part], kept: Iterable[Part]) -> list[Part]:
+    """Files without rows only show the columns of a table that has no others."""
+    there = {part.table for part in kept}
+    return [part for part in parts if part.rows or part.table not in there]
 
 
 @contextmanager

@@ -15,7 +15,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
 from kwsniff.errors import OutputError, UsageError
-from kwsniff.spark import output_lock, pipeline
+from kwsniff.spark import output_lock, pipeline, staging
 from kwsniff.spark.decode import decode_bucket
 from kwsniff.spark.delta import options_of
 from kwsniff.spark.file_systems import check_uri
@@ -43,7 +43,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
 
 @pytest.fixture
 def output(settings: Settings, monkeypatch: pytest.MonkeyPatch, in_process: None) -> Place:
-    monkeypatch.setattr(pipeline, "settings_for", lambda *_: settings)
+    monkeypatch.setattr(staging, "settings_for", lambda *_: settings)
     monkeypatch.setattr(output_lock, "BEAT_S", 0.2)
     monkeypatch.setattr(output_lock, "PATIENCE_S", 1.5)
     monkeypatch.setattr(output_lock, "_LOOK_S", 0.1)
@@ -287,7 +287,7 @@ def test_other_uris_are_refused_in_one_line(uri: str) -> None:
 def test_a_store_that_is_not_there_is_said_in_one_line(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, in_process: None
 ) -> None:
-    monkeypatch.setattr(pipeline, "settings_for", lambda *_: settings)
+    monkeypatch.setattr(staging, "settings_for", lambda *_: settings)
     with pytest.raises(OutputError, match=r"^s3a://nowhere-at-all/out: cannot write") as raised:
         run(ONE, Place("s3a://nowhere-at-all/out", settings))
     assert "\n" not in str(raised.value)

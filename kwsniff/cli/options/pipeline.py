@@ -90,6 +90,11 @@ def _add_forms(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --mode append: also add captures whose rows are already there",
     )
+    parser.add_argument(
+        "--state",
+        metavar="DIR",
+        help="with --mode append: continue where the last run ended; its state, a folder or URI",
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
@@ -113,8 +118,8 @@ def _add_stream_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--finish",
         action="store_true",
-        help="with --stream: the last run; read the existing files, close open connections, compute the "
-        "aggregates",
+        help="with --stream or --state: the last run; close open connections (--stream: after reading the "
+        "existing files, and compute the aggregates)",
     )
     group.add_argument(
         "--interval",
