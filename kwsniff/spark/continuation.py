@@ -1,4 +1,4 @@
-"""A run that goes on where the one before ended: `kwsniff pipeline hour=08/ --mode append --state URI`.
+"""A run that continues where the one before ended: `kwsniff pipeline hour=08/ --mode append --state URI`.
 
 It takes up open connections, calls without an answer, names of topics, members of groups and all else that
 is followed over time, and leaves its own for the next run. Rows of all runs are those of one over all their
@@ -29,7 +29,7 @@ from kwsniff.spark.merged_events import merge_events
 from kwsniff.spark.parts import Part, PartWriter, check_file, check_parts
 from kwsniff.spark.run_state import State, StateFolder
 from kwsniff.spark.scan import Walked
-from kwsniff.spark.staging import Staging
+from kwsniff.spark.staging import Staging, place_of
 from kwsniff.spark.storage import Place
 from kwsniff.spark.store_staging import StoreStaging
 from kwsniff.tables.aggregates import AGGREGATES
@@ -57,13 +57,16 @@ def check_state(
     mode: str,
     again: bool,
     times: TimeRange,
+    finish: bool,
 ) -> frozenset[str]:
     """The tables that runs with a state make, of those that are wanted. Raises UsageError for options that
     do not go with it."""
+    if state is None and not finish:
+        return tables
     if state is None:
         raise UsageError("--finish needs --stream DIR or --state DIR")
     if mode != "append":
-        raise UsageError("--state goes on with the rows of the run before; add --mode append")
+        raise UsageError("--state continues the rows of the run before; add --mode append")
     if again or times:
         raise UsageError("--state reads every packet once; omit --again, --since and --until")
     for name in sorted(tables & AGGREGATES.keys()):
@@ -89,27 +92,17 @@ def settings_of(
     }
 
 
-def refuse_state(staging: Staging | StoreStaging) -> None:
-    """Raises UsageError where rows would be added to those of runs with a state."""
-    if isinstance(staging, Staging) or staging.mode == "overwrite":
-        return
-    if "state" in (read_published(staging.output) or {}):
-        raise UsageError(
-            f"{staging.output.root} has rows of runs with --state; give it, or choose another folder"
-        )
-
-
 class Continuation:
     """Inside the context of `staging`, which publishes the state with the rows."""
 
     def __init__(
         self, staging: StoreStaging, root: Place, settings: Mapping[str, Any], *, is_last: bool
     ) -> None:
-        """Raises OutputError, UsageError where the tables do not go on from here."""
+        """Raises OutputError, UsageError where the tables do not continue from here."""
         self.known: list[str] = []
         """Captures of this run that an earlier one has read."""
         self.removes: list[str] = []
-        """Published files in whose place others come."""
+        """Published files that others replace."""
         self._staging = staging
         self._is_last = is_last
         published = read_published(staging.output)
@@ -170,7 +163,7 @@ class Continuation:
         places."""
         if places:
             raise UsageError(
-                "--state goes on with captures of one place, and these were taken at several: "
+                "--state continues captures of one place, and these were taken at several: "
                 f"{', '.join(map(str, places.names.values()))}; give each a --state and a folder of its own"
             )
         self.state.settings["num_buckets"] = work.num_buckets
@@ -280,11 +273,14 @@ class Continuation:
             return output, []
         before = self._staging.published_parts(without=self.removes)
         self.removes += [part.path for part in before if part.table == name and date_of(part.path) in days]
-        there = [*before, *(replace(part, path=self._staging.path_inside(part.path)) for part in parts)]
-        twins = [part for part in there if part.table == "connections"]  # there are none: one file is enough
+        there = [*before, *parts]
+        chosen = [part for part in there if part.table == source and date_of(part.path) in days]
+        if source != "connections":  # which tell twins; there are none
+            chosen += [part for part in there if part.table == "connections"][:1]
+        new = {*parts}
         return output, [
-            *(part for part in there if part.table == source and date_of(part.path) in days),
-            *(twins[:1] if source != "connections" else ()),
+            replace(part, path=self._staging.path_inside(part.path)) if part in new else part
+            for part in chosen
         ]
 
     def commit(self, parts: Sequence[Part], facts: Mapping[str, Any]) -> None:
@@ -292,3 +288,24 @@ class Continuation:
         said = self._folder.save(self.state, self._staging.run)
         self._staging.commit(parts, {**facts, "state": said}, removes=self.removes)
         self._folder.clear(self.state, self._staging.run)
+
+
+def take_up(
+    state: str | os.PathLike[str] | None,
+    staging: Staging | StoreStaging,
+    spark: "SparkSession",
+    settings: Mapping[str, Any],
+    *,
+    is_last: bool,
+) -> Continuation | None:
+    """What this run continues; None: it begins and ends with its captures. Raises OutputError, UsageError
+    where rows of runs with and without a state would mix."""
+    if isinstance(staging, Staging):
+        return None
+    if state is not None:
+        return Continuation(staging, place_of(state, spark), settings, is_last=is_last)
+    if staging.mode != "overwrite" and "state" in (read_published(staging.output) or {}):
+        raise UsageError(
+            f"{staging.output.root} has rows of runs with --state; give it, or choose another folder"
+        )
+    return None

@@ -20,8 +20,10 @@ from kwsniff.spark.parts import Part
 from kwsniff.spark.storage import Place
 
 
-def check_delta(output: str | os.PathLike[str]) -> None:
+def check_delta(output: str | os.PathLike[str], *, wanted: bool = True) -> None:
     """Raises UsageError where the library is missing: before anything is read for long."""
+    if not wanted:
+        return
     if is_uri(output):
         raise UsageError(f"{output}: --delta needs a folder; use --format delta for a URI")
     try:

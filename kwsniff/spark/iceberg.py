@@ -32,7 +32,7 @@ def append_snapshot(
     run: str,
     removes: Sequence[str] = (),
 ) -> None:
-    """Commits these files to a table, as its next snapshot, in the place of `removes`, unless this run has
+    """Commits these files to a table, as its next snapshot, instead of `removes`, unless this run has
     done so before."""
     from pyiceberg.expressions import AlwaysTrue
 

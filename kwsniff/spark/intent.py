@@ -29,7 +29,7 @@ class Intent:
     parts: Sequence[Part]
     manifest: Mapping[str, Any]
     removes: Sequence[str] = ()
-    """Published files in whose place `parts` come."""
+    """Published files that `parts` replace."""
 
     @classmethod
     def read(cls, place: Place) -> Self | None:

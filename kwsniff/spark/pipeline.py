@@ -29,7 +29,7 @@ from kwsniff.sources.times import Given, TimeRange
 from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.spark.aggregates import QUERIES, write_aggregates
 from kwsniff.spark.capture_fingerprints import fingerprints_of
-from kwsniff.spark.continuation import Continuation, check_state, refuse_state, settings_of
+from kwsniff.spark.continuation import Continuation, check_state, settings_of, take_up
 from kwsniff.spark.decode import Decoded, Work, decode_bucket
 from kwsniff.spark.delta import check_delta, write_logs
 from kwsniff.spark.duplicate_rows import absent_ports, mark_parts, twins_among
@@ -93,43 +93,37 @@ def run_pipeline(
     `paths`: files and directories as for `kwsniff.analyze`, visible to all executors under the same name, or
     URIs of files, directories or patterns in stores (`s3a://`, `gs://`, `abfs://`, `hdfs://`).
     `output`, which is replaced as a whole: a folder that they see, or such a URI. `tables`: by default all.
-    `num_buckets`: connections are shared out among so many tasks; `split_bytes`: plain files are cut into
-    parts of so many bytes. By default both follow from how much there is to read, and the session's cores.
-    `delta`: every table is a Delta table, too (needs the library deltalake), of this run alone.
-    `form`: `parquet`, `delta` or `iceberg`, which keep a history; `mode`: `overwrite`, `append`, or
-    `replace-dates`, which replaces the days that this run has rows of. `again`: `append` also takes captures
-    whose rows are there. `layouts`: a folder of a vendor's layouts, visible to all executors as well, as must
-    be `tls_keylog`: files of TLS secrets, which tasks read where they are. `since`, `until`: as for
-    `kwsniff.analyze`. `scratch`: a folder that executors see, or a URI, for files between the stages; else
-    beside `output`. `state`: a folder that executors see, or a URI, where the run before left what was open,
-    and this one leaves it; needs the mode `append`. `finish`: no later run comes; what is open ends. Raises
-    CaptureError, OutputError, UsageError.
+    `num_buckets`: number of tasks that share the connections; `split_bytes`: of parts of plain files. By
+    default both follow from how much there is to read, and the cores. `delta`: every table is a Delta table,
+    too. `form`, `mode`, `again`: as the options. `layouts`, `tls_keylog`: paths that all executors see, too.
+    `scratch`: likewise, or a URI, for files between the stages; else beside `output`. `state`: likewise, for
+    what runs leave open; `finish`: it ends. Raises CaptureError, OutputError, UsageError.
     """
     chosen, times = chosen_tables(tables), TimeRange(since, until)
     known, given = check_ports(ports), dict(limits or {})
     Limits.with_changes(given)  # which says now what is wrong with them
     check_format(form, mode, is_uri=is_uri(output))
-    if delta:
-        check_delta(output)
-    if state is not None or finish:
-        chosen = check_state(state, chosen, mode=mode, again=again, times=times)
+    check_delta(output, wanted=delta)
+    chosen = check_state(state, chosen, mode=mode, again=again, times=times, finish=finish)
     vendor, secrets = named_layouts(layouts), Secrets(tls_keylog)  # which say now what is wrong with them
     spark, captures, stores = _find([paths] if isinstance(paths, str | os.PathLike) else paths, times, spark)
-    asked = sizes(captures, cores_of(spark))
-    asked = replace(asked, split_bytes=split_bytes or asked.split_bytes, buckets=num_buckets or asked.buckets)
+    options = settings_of(chosen, known, given, vendor, num_buckets)
     with _staging(output, spark, form, mode) as staging, scratch_in(scratch, staging, spark) as between:
-        goes_on = None
-        if state is None:
-            refuse_state(staging)
-        elif isinstance(staging, StoreStaging):
-            options = settings_of(chosen, known, given, vendor, num_buckets)
-            goes_on = Continuation(staging, place_of(state, spark), options, is_last=finish)
-            asked = replace(asked, buckets=goes_on.num_buckets or asked.buckets)
+        continuation = take_up(state, staging, spark, options, is_last=finish)
+        asked = _choose_sizes(sizes(captures, cores_of(spark)), split_bytes, num_buckets, continuation)
         run = _Run(
             spark, staging, between, chosen, given, known, asked, delta, vendor, times, stores, secrets,
-            again, goes_on,
+            again, continuation,
         )  # fmt: skip
         return run.all(captures)
+
+
+def _choose_sizes(
+    usual: Sizes, split_bytes: int | None, num_buckets: int | None, continuation: Continuation | None
+) -> Sizes:
+    before = continuation.num_buckets if continuation else None
+    buckets = before or num_buckets or usual.buckets
+    return replace(usual, split_bytes=split_bytes or usual.split_bytes, buckets=buckets)
 
 
 def _staging(
@@ -198,14 +192,14 @@ class _Run:
     stores: Stores | None
     secrets: Secrets
     again: bool
-    goes_on: Continuation | None
+    continuation: Continuation | None
 
     @property
     def most_twins(self) -> int:
         return Limits.with_changes(dict(self.limits)).duplicate_candidates
 
     def all(self, captures: "Sequence[Any]") -> Result:
-        scratch, goes_on = self.scratch, self.goes_on
+        scratch, continuation = self.scratch, self.continuation
         readable = [capture for capture in captures if capture.problem is None]
         unread = [capture.problem for capture in captures if capture.problem is not None]
         walks, bytes_read = scan_captures(
@@ -218,10 +212,10 @@ class _Run:
             times=self.times,
             stores=self.stores,
         )
-        if goes_on:
-            readable, walks = goes_on.choose_new(readable, walks)
-            if goes_on.is_idle(readable, unread):
-                return Result(_find_output(self.staging), {}, [], unread, {}, known=(*goes_on.known,))
+        if continuation:
+            readable, walks = continuation.choose_new(readable, walks)
+            if continuation.is_idle(readable, unread):
+                return Result(_find_output(self.staging), {}, [], unread, {}, known=(*continuation.known,))
         elif finished := self._check_inputs(fingerprints_of(readable, walks)):
             return finished
         packets = sum(each.packets for walked in walks for walk in walked for each in walk.stretches)
@@ -229,13 +223,13 @@ class _Run:
         work = self._work(
             Plan.write(scratch, readable, walks, places),
             self._find_tables(len(readable)),
-            ONE if goes_on else spans_for(packets, self.sizes.buckets),
+            ONE if continuation else spans_for(packets, self.sizes.buckets),
         )
-        work = goes_on.continue_work(work, places) if goes_on else work
+        work = continuation.continue_work(work, places) if continuation else work
         decoded = self._decode(work)
-        if goes_on:
-            parts, rows = goes_on.finish(self.spark, work, decoded, readable, walks, self.times)
-            parts += goes_on.write_unread(work, unread)
+        if continuation:
+            parts, rows = continuation.finish(self.spark, work, decoded, readable, walks, self.times)
+            parts += continuation.write_unread(work, unread)
             self._note(rows, decoded)
         else:
             bins = sum_bins(decoded, len(readable), scratch)
@@ -253,7 +247,7 @@ class _Run:
         }
         absent = absent_ports(parts, self.ports, staging=self.staging.place)
         result = self._complete(parts, rows, unread, facts, work)
-        return replace(result, absent_ports=absent, known=tuple(goes_on.known) if goes_on else ())
+        return replace(result, absent_ports=absent, known=tuple(continuation.known) if continuation else ())
 
     def _find_tables(self, captures: int) -> frozenset[str]:
         """The tables that are made, also for others."""
@@ -362,8 +356,8 @@ class _Run:
         if self.delta:
             self.staging.keep_only(parts)
             write_logs(place.folder / name for name in shown)
-        if self.goes_on:
-            self.goes_on.commit(parts, {"rows": shown, **facts})
+        if self.continuation:
+            self.continuation.commit(parts, {"rows": shown, **facts})
         else:
             beside = (DELTA_LOG,) if self.delta else ()
             self.staging.commit(parts, {"rows": shown, **facts}, beside=beside)
@@ -372,8 +366,8 @@ class _Run:
     def _aggregate(self, name: str, parts: Sequence[Part], run_id: str) -> list[Part]:
         place, sources = self.staging.place, parts
         root = place
-        if self.goes_on:
-            root, sources = self.goes_on.find_sources(name, parts)
+        if self.continuation:
+            root, sources = self.continuation.find_sources(name, parts)
             if not sources:
                 return [write_empty(place, AGGREGATES[name])]
         return write_aggregates(

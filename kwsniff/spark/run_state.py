@@ -66,7 +66,7 @@ class StateFolder:
         name, digest = f"{said['commit']}.json", said["digest"]
         if self.place.size(name) is None:
             raise UsageError(
-                f"{self.place.display(name)} is missing: the tables in {output} go on from another --state"
+                f"{self.place.display(name)} is missing: the tables in {output} continue from another --state"
             )
         record = json.loads(read_checked(self.place, name, digest))
         if record.get("version") != _VERSION:

@@ -113,7 +113,7 @@ class StoreStaging:
         beside: Iterable[str] = (),
         removes: Iterable[str] = (),
     ) -> None:
-        """Publishes these files, in the place of `removes`, which were published before. Raises OutputError,
+        """Publishes these files instead of `removes`, which were published before. Raises OutputError,
         and changes nothing, where one is not what its writer said. `beside` is for folders of this machine.
         """
         assert not [*beside]  # noqa: S101 - who asks has looked
@@ -131,7 +131,7 @@ class StoreStaging:
             kept = keep_parts(before, self.mode, final, gone)
             inputs = {**inputs_of_runs(before, kept), self.run: [*self.inputs]}
             said = {"format": self._form, "inputs": inputs, **facts}
-            manifest = manifest_of(self.run, [*_needed(final, kept), *kept], said)
+            manifest = manifest_of(self.run, [*_choose_needed(final, kept), *kept], said)
             if self._form == "parquet":
                 publish(self.output, manifest)
             else:
@@ -217,7 +217,7 @@ def _bare_name(path: str) -> str:
     return f"{folder}/{_RUN.sub('', name)}"
 
 
-def _needed(parts: Sequence[Part], kept: Iterable[Part]) -> list[Part]:
+def _choose_needed(parts: Sequence[Part], kept: Iterable[Part]) -> list[Part]:
     """Files without rows only show the columns of a table that has no others."""
     there = {part.table for part in kept}
     return [part for part in parts if part.rows or part.table not in there]

@@ -69,19 +69,7 @@ def advance_bucket(
         run_id=run_id, packets_before=saved.packets_before,
     )  # fmt: skip
     rows.resume(saved.row_path)
-    captures = []
-    for piece in step.pieces:
-        if piece.opens:
-            analyzer.open_capture(piece.name)
-        for buffer in read(piece):
-            if analyzer.stopped:
-                break
-            analyzer.feed(buffer)
-            rows.drain()
-        if piece.closes:
-            facts = analyzer.close_capture()
-            captures.append(capture_row(CaptureName(piece.name), facts))
-            rows.end_capture(facts["packets"])
+    captures = _feed(step.pieces, rows)
     if step.finish:
         rows.finish()
     rows.take_all()
@@ -97,3 +85,21 @@ def advance_bucket(
         accounting,
         analyzer.topic_names(),
     )
+
+
+def _feed(pieces: Sequence[Piece], rows: Rows) -> list[CaptureRow]:
+    """The rows of the captures that end."""
+    captures = []
+    for piece in pieces:
+        if piece.opens:
+            rows.analyzer.open_capture(piece.name)
+        for buffer in read(piece):
+            if rows.analyzer.stopped:
+                break
+            rows.analyzer.feed(buffer)
+            rows.drain()
+        if piece.closes:
+            facts = rows.analyzer.close_capture()
+            captures.append(capture_row(CaptureName(piece.name), facts))
+            rows.end_capture(facts["packets"])
+    return captures

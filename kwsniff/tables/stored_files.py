@@ -89,7 +89,7 @@ def _read_manifest(folder: Path) -> dict[str, list[str]]:
 
 def _read_appended(folder: Path) -> tuple[frozenset[str], list[str]]:
     """Names of the files that a run is about to append, or was when it died: they begin with its id, and
-    logs write paths in ways of their own. And the files in whose place some of them come."""
+    logs write paths in ways of their own. And the files that some of them replace."""
     try:
         said: Any = json.loads((folder / INTENT).read_bytes())
         if said["mode"] != "append":

@@ -1,8 +1,7 @@
-"""Runs that go on where the one before ended: pieces of a capture give the rows of one run over all of it."""
+"""Runs that continue where the one before ended: pieces of a capture give the rows of one run."""
 
 from __future__ import annotations
 
-import random
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,47 +16,15 @@ pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not 
 import kwsniff
 from kwsniff.cli.main import run
 from kwsniff.errors import OutputError, UsageError
-from kwsniff.spark import table_formats
 from kwsniff.spark.checkpoint import FOLLOWED
 from kwsniff.spark.pipeline import run_pipeline
-from kwsniff.spark.storage import Place
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.tables.stored_files import open_catalog
 from tests.spark.compare import Rows, followed, in_order, records, unjudged, written
 from tests.spark.followed import pieces
+from tests.spark.hourly import Hours, lives, run_with_deaths
 
 pytestmark = pytest.mark.sample_tests(6)
-
-
-class Hours:
-    """A run for each piece of a capture."""
-
-    def __init__(
-        self,
-        output: Any,
-        state: Any,
-        form: str = "parquet",
-        *,
-        num_buckets: int | None = 2,
-        tables: Sequence[str] = FOLLOWED,
-    ) -> None:
-        self.output, self.state, self.form = output, state, form
-        self.num_buckets, self.tables = num_buckets, tables
-
-    def run(self, paths: Any, *, finish: bool = False, **options: Any) -> Any:
-        spark: Any = object()
-        return run_pipeline(
-            paths,
-            self.output,
-            spark=spark,
-            tables=self.tables,
-            num_buckets=self.num_buckets,
-            form=self.form,
-            mode="append",
-            state=self.state,
-            finish=finish,
-            **options,
-        )
 
 
 def rows_by_kwsniff(output: Path, tables: Sequence[str] = FOLLOWED) -> Rows:
@@ -106,56 +73,6 @@ def test_tables_with_a_history_hold_the_same_rows(in_process: None, tmp_path: Pa
     wanted = followed(*paths)
     assert rows_by_kwsniff(tmp_path / "tables") == wanted
     assert rows_by_library(tmp_path / "tables", form) == {name: len(wanted[name]) for name in FOLLOWED}
-
-
-class Killed(BaseException):
-    """In the place of a signal: nothing after it happens."""
-
-
-def killed_after(steps: int, patch: pytest.MonkeyPatch) -> None:
-    """From the given number of writes on, of any kind, nothing is written any more."""
-    left = [steps]
-
-    def counted(owner: Any, name: str) -> None:
-        change = getattr(owner, name)
-
-        def write(*arguments: Any, **options: Any) -> Any:
-            if not left[0]:
-                raise Killed
-            left[0] -= 1
-            return change(*arguments, **options)
-
-        patch.setattr(owner, name, write)
-
-    for name in ("copy", "write_text", "remove", "remove_folder", "open_output"):
-        counted(Place, name)
-    for name in ("append_version", "append_snapshot"):
-        counted(table_formats, name)
-
-
-def lives(hours: Hours, path: Path, steps: int, patch: pytest.MonkeyPatch, **options: Any) -> bool:
-    """Whether a run that is killed after so many writes made fewer, or had published before."""
-    with patch.context() as killing:
-        killed_after(steps, killing)
-        try:
-            hours.run(path, **options)
-        except Killed:
-            return False
-        except UsageError as error:  # the last run went through, but for what it tidies up
-            assert "is complete after --finish" in str(error)
-    return True
-
-
-def run_with_deaths(hours: Hours, paths: list[Path], seed: int, patch: pytest.MonkeyPatch) -> int:
-    """Each run dies at writes that a seed chooses, and is repeated; how often one died."""
-    dice = random.Random(seed)
-    died = 0
-    for path in paths:
-        steps = dice.randrange(1, 60)
-        while not lives(hours, path, steps, patch, finish=path == paths[-1]):
-            died += 1
-            steps += dice.randrange(20, 90)
-    return died
 
 
 @pytest.mark.slow
@@ -276,7 +193,7 @@ def test_other_options_than_those_of_the_first_run_are_refused(in_process: None,
     Hours(tmp_path / "tables", tmp_path / "state", num_buckets=2).run(paths[0])
     with pytest.raises(UsageError, match="begun with other ports, limits"):
         Hours(tmp_path / "tables", tmp_path / "state", num_buckets=3).run(paths[1])
-    with pytest.raises(UsageError, match="go on from another --state"):
+    with pytest.raises(UsageError, match="continue from another --state"):
         Hours(tmp_path / "tables", tmp_path / "other").run(paths[1])
     Hours(tmp_path / "tables", tmp_path / "state", num_buckets=None).run(paths[1], finish=True)
     with pytest.raises(UsageError, match="is complete after --finish"):
