@@ -88,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
         scratch=args.scratch,
         state=args.state,
         finish=args.finish,
+        keep_old=args.keep_old,
     )
     there = _say(args.output, result, before, ports)
     _say_shared(limits, result.facts.get("buckets", 1))
@@ -180,6 +181,8 @@ def _check_states(args: argparse.Namespace) -> None:
         raise UsageError("--once and --source need --stream DIR")
     if args.finish and not (args.stream or args.state):
         raise UsageError("--finish needs --stream DIR or --state DIR")
+    if args.stream and args.keep_old:
+        raise UsageError("--stream adds files to its tables; omit --keep-old")
     if args.stream and args.state:
         raise UsageError("--stream keeps its state next to its tables; omit --state")
 

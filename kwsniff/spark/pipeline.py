@@ -87,6 +87,7 @@ def run_pipeline(
     scratch: str | os.PathLike[str] | None = None,
     state: str | os.PathLike[str] | None = None,
     finish: bool = False,
+    keep_old: float = 0,
 ) -> Result:
     """Reads captures, in the order of their first packets, and puts folders of parquet files into `output`.
 
@@ -108,7 +109,10 @@ def run_pipeline(
     vendor, secrets = named_layouts(layouts), Secrets(tls_keylog)  # which say now what is wrong with them
     spark, captures, stores = _find([paths] if isinstance(paths, str | os.PathLike) else paths, times, spark)
     options = settings_of(chosen, known, given, vendor, num_buckets)
-    with _staging(output, spark, form, mode) as staging, scratch_in(scratch, staging, spark) as between:
+    with (
+        _staging(output, spark, form, mode, keep_old) as staging,
+        scratch_in(scratch, staging, spark) as between,
+    ):
         continuation = take_up(state, staging, spark, options, is_last=finish)
         asked = _choose_sizes(sizes(captures, cores_of(spark)), split_bytes, num_buckets, continuation)
         run = _Run(
@@ -127,11 +131,11 @@ def _choose_sizes(
 
 
 def _staging(
-    output: str | os.PathLike[str], spark: "SparkSession", form: str, mode: str
+    output: str | os.PathLike[str], spark: "SparkSession", form: str, mode: str, keep_old: float
 ) -> Staging | StoreStaging:
-    if not is_uri(output) and (form, mode) == ("parquet", "overwrite"):
+    if not is_uri(output) and (form, mode) == ("parquet", "overwrite") and not keep_old:
         return Staging(output)
-    return StoreStaging(place_of(output, spark), form=form, mode=mode)
+    return StoreStaging(place_of(output, spark), form=form, mode=mode, keep_old=keep_old)
 
 
 def _find(

@@ -26,6 +26,8 @@ from kwsniff.spark.intent import Intent, finish_commit
 from kwsniff.spark.manifest import (
     check_files,
     check_same,
+    keep_for_readers,
+    kept_for_readers,
     manifest_of,
     parts_of,
     paths_of,
@@ -55,8 +57,12 @@ _LOGGED: Final = re.compile(rf"(?:{_NAMES})/(?:_delta_log|metadata)/.*")
 class StoreStaging:
     """A context: `commit` publishes what was written; leaving without it removes that."""
 
-    def __init__(self, output: Place, *, form: str = "parquet", mode: str = "overwrite") -> None:
+    def __init__(
+        self, output: Place, *, form: str = "parquet", mode: str = "overwrite", keep_old: float = 0
+    ) -> None:
+        """`keep_old`: how many seconds replaced files stay for those who read them."""
         self.output = output
+        self._keep_old = keep_old
         self._form, self.mode = form, mode
         self.run = new_run_id()
         self.finished: Intent | None = None
@@ -130,8 +136,11 @@ class StoreStaging:
                 self._claim.check()
             kept = keep_parts(before, self.mode, final, gone)
             inputs = {**inputs_of_runs(before, kept), self.run: [*self.inputs]}
-            said = {"format": self._form, "inputs": inputs, **facts}
-            manifest = manifest_of(self.run, [*_choose_needed(final, kept), *kept], said)
+            named = [*_choose_needed(final, kept), *kept]
+            paths = {part.path for part in named}
+            old = keep_for_readers(self.output, before, paths, self._keep_old)
+            said = {"format": self._form, "inputs": inputs, "old": old, **facts}
+            manifest = manifest_of(self.run, named, said)
             if self._form == "parquet":
                 publish(self.output, manifest)
             else:
@@ -185,7 +194,8 @@ class StoreStaging:
     def _clear(self, before: Container[str] = ()) -> None:
         """Removes files of ours that nothing published names, and what dead runs have left. `before`: the
         files of the run before. Those that an older version of a table has stay."""
-        named = paths_of(read_published(self.output))
+        manifest = read_published(self.output)
+        named = paths_of(manifest) | kept_for_readers(manifest)
         found = self.output.files()
         if self._form == "parquet":
             mine = [path for path in found if _PUBLISHED.fullmatch(path) or path in before]

@@ -79,8 +79,11 @@ def _read_manifest(folder: Path) -> dict[str, list[str]]:
         return {}
     try:
         said: Any = json.loads(manifest.read_bytes())
-        files = said.get("files", {})
-        return {name: [str(folder / each["path"]) for each in some] for name, some in files.items()}
+        found: dict[str, list[str]] = {}
+        for each in (said, *(json.loads((folder / name).read_bytes()) for name in said.get("lists", []))):
+            for name, files in each.get("files", {}).items():
+                found.setdefault(name, []).extend(str(folder / file["path"]) for file in files)
+        return found
     except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
         raise UsageError(
             f"{manifest}: is damaged, and only it says which files count; remove the folder and make it again"

@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
+import kwsniff
 from kwsniff.errors import OutputError, UsageError
 from kwsniff.spark import output_lock, pipeline, staging
 from kwsniff.spark.decode import decode_bucket
@@ -291,3 +292,39 @@ def test_a_store_that_is_not_there_is_said_in_one_line(
     with pytest.raises(OutputError, match=r"^s3a://nowhere-at-all/out: cannot write") as raised:
         run(ONE, Place("s3a://nowhere-at-all/out", settings))
     assert "\n" not in str(raised.value)
+
+
+def test_who_reads_the_run_before_keeps_its_files_for_a_time(
+    output: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its manifest; an hour later the next run removes them."""
+    clock = [1_000_000.0]
+    monkeypatch.setattr("kwsniff.spark.manifest.time.time", lambda: clock[0])
+    tables = ("api_calls",)
+    for keep_old in (0.0, 3600.0):
+        run(ONE, output, tables)
+        before = sorted(paths_of(read_published(output)))
+        spark: Any = object()
+        run_pipeline(OTHER, output.root, spark=spark, tables=tables, keep_old=keep_old)
+        assert named(output)["api_calls"] == unjudged(analyzed_once(OTHER))["api_calls"]
+        if keep_old:
+            assert read(output, before)["api_calls"] == unjudged(analyzed_once(ONE))["api_calls"]
+        else:
+            assert not {*before} & {*output.files()}
+    clock[0] += 3599
+    run(ONE, output, tables)
+    assert {*before} <= {*output.files()}
+    clock[0] += 2
+    run(OTHER, output, tables)
+    assert set(output.files()) == {MANIFEST, *paths_of(read_published(output))}
+
+
+def test_in_a_folder_too(in_process: None, tmp_path: Path) -> None:
+    spark: Any = object()
+    options: dict[str, Any] = {"spark": spark, "tables": ("api_calls",)}
+    run_pipeline(ONE, tmp_path / "out", keep_old=60, **options)
+    before = parts(tmp_path / "out", "api_calls")
+    run_pipeline(OTHER, tmp_path / "out", keep_old=60, **options)
+    assert {*before} < {*parts(tmp_path / "out", "api_calls")}
+    wanted = unjudged(analyzed_once(OTHER))["api_calls"]
+    assert kwsniff.open(tmp_path / "out").rows("api_calls") == len(wanted)
