@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kwsniff.errors import OutputError
+from kwsniff.spark.conditional_writes import GuardedFile
 from kwsniff.spark.parts import Part
 from kwsniff.spark.storage import Place, in_threads
 from kwsniff.tables.folder import MANIFEST
@@ -58,8 +59,9 @@ def _wrong(place: Place, part: Part) -> str | None:
     return None if rows == part.rows else f"has {rows} rows in place of {part.rows}"
 
 
-def publish(place: Place, manifest: Mapping[str, Any]) -> None:
-    """Makes its files the tables of this place. Raises OSError."""
+def publish(place: Place, manifest: Mapping[str, Any], guard: GuardedFile | None = None) -> None:
+    """Makes its files the tables of this place. `guard`: of the manifest; it is replaced only where it is as
+    it was. Raises OSError, OutputError."""
     lists, entries = _find_lists(place, manifest)
     if len(entries) > _MOST_NAMED:
         while lists and len(lists[-1][1]) <= len(entries):
@@ -68,8 +70,11 @@ def publish(place: Place, manifest: Mapping[str, Any]) -> None:
         place.write_text(name, json.dumps(_nest(entries)))
         lists, entries = [*lists, (name, entries)], {}
     text = as_text({**manifest, **_nest(entries), "lists": [name for name, _ in lists]})
-    place.write_text(NEXT, text)
-    place.write_text(MANIFEST, text)
+    if guard:
+        guard.replace(text)
+    else:
+        place.write_text(NEXT, text)
+        place.write_text(MANIFEST, text)
     place.remove([NEXT])
     named = {name for name, _ in lists} | kept_for_readers(manifest)
     place.remove(path for path in place.files(LISTS) if path not in named)

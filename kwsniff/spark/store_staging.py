@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from kwsniff.errors import OutputError
 from kwsniff.spark.capture_fingerprints import check_new, inputs_of_runs
+from kwsniff.spark.conditional_writes import GuardedFile
 from kwsniff.spark.dated_parts import date_of
 from kwsniff.spark.intent import Intent, finish_commit
 from kwsniff.spark.manifest import (
@@ -39,7 +40,7 @@ from kwsniff.spark.parts import Part
 from kwsniff.spark.storage import Place, in_threads
 from kwsniff.spark.table_formats import keep_parts, place_part
 from kwsniff.tables.aggregates import AGGREGATES
-from kwsniff.tables.folder import Folder
+from kwsniff.tables.folder import MANIFEST, Folder
 from kwsniff.tables.run import new_run_id
 from kwsniff.tables.schema import TABLES
 
@@ -69,6 +70,7 @@ class StoreStaging:
         """The commit of a run that was cut off between two tables, and that this one completed."""
         self.inputs: Sequence[str] = ()
         """The fingerprints of this run's captures."""
+        self._guard: GuardedFile | None = None
         self._claim: Claim | Folder = Claim(output, self.run)
         if output.is_local:  # has locks, which end with their process
             self._claim = Folder(output.folder)
@@ -83,6 +85,9 @@ class StoreStaging:
                 self.finished = finish_commit(self.output)
                 if self.finished:
                     self._refuse_foreign()
+                # Delta and Iceberg change their own logs first, which guard themselves.
+                if self._form == "parquet":
+                    self._guard = GuardedFile.look_at(self.output, MANIFEST)
                 self._clear()
                 if self.output.is_local:  # tasks do not make them: a worker that does not see them says so
                     for place in (self.place, self.scratch):
@@ -142,7 +147,7 @@ class StoreStaging:
             said = {"format": self._form, "inputs": inputs, "old": old, **facts}
             manifest = manifest_of(self.run, named, said)
             if self._form == "parquet":
-                publish(self.output, manifest)
+                publish(self.output, manifest, self._guard)
             else:
                 intent = Intent(self.mode, final, manifest, sorted(gone))
                 intent.write(self.output)

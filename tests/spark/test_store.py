@@ -328,3 +328,25 @@ def test_in_a_folder_too(in_process: None, tmp_path: Path) -> None:
     assert {*before} < {*parts(tmp_path / "out", "api_calls")}
     wanted = unjudged(analyzed_once(OTHER))["api_calls"]
     assert kwsniff.open(tmp_path / "out").rows("api_calls") == len(wanted)
+
+
+def test_a_manifest_that_another_published_meanwhile_stays(
+    output: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claim is checked before: only the condition of the write notices."""
+    pytest.importorskip("boto3", reason="boto3 is not installed")
+    tables, check = ("api_calls",), Claim.check
+
+    def publish_meanwhile(self: Claim) -> None:
+        check(self)
+        output.write_text(MANIFEST, '{"version": 1, "run_id": "of another"}')
+
+    for has_manifest in (False, True):
+        if has_manifest:
+            run(ONE, output, tables)
+        with monkeypatch.context() as patch:
+            patch.setattr(Claim, "check", publish_meanwhile)
+            with pytest.raises(OutputError, match="another kwsniff has published there meanwhile"):
+                run(OTHER, output, tables)
+        assert json.loads(output.read_text(MANIFEST) or "")["run_id"] == "of another"
+        output.remove([MANIFEST])
