@@ -5,7 +5,6 @@ The files stay as they are: the log (`_delta_log/`) lists them with their sizes,
 Source: the Delta transaction log protocol, as the library deltalake writes it.
 """
 
-import json
 import os
 import time
 import warnings
@@ -15,9 +14,10 @@ from typing import Any
 
 from kwsniff.errors import OutputError, UsageError
 from kwsniff.spark.dated_parts import date_of, dated_schema
+from kwsniff.spark.delta_statistics import file_statistics
 from kwsniff.spark.file_systems import is_uri
 from kwsniff.spark.parts import Part
-from kwsniff.spark.storage import Place
+from kwsniff.spark.storage import Place, in_threads
 
 
 def check_delta(output: str | os.PathLike[str], *, wanted: bool = True) -> None:
@@ -101,7 +101,7 @@ def append_version(
     if mode == "replace-dates" and not dates:
         return
     found.create_write_transaction(
-        [_add(part, now) for part in parts],
+        [*in_threads(lambda part: _add(place, part, now), parts)],
         "append" if mode == "append" else "overwrite",
         found.schema(),
         ["date"],
@@ -112,7 +112,7 @@ def append_version(
     )
 
 
-def _add(part: Part, time_ms: int) -> Any:
+def _add(place: Place, part: Part, time_ms: int) -> Any:
     from deltalake.transaction import AddAction
 
     return AddAction(
@@ -121,5 +121,5 @@ def _add(part: Part, time_ms: int) -> Any:
         {"date": date_of(part.path)},
         time_ms,
         True,
-        json.dumps({"numRecords": part.rows}),
+        file_statistics(place, part),
     )
