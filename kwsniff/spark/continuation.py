@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kwsniff.analysis.capture_points import CapturePoints
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import load_catalog
+from kwsniff.limits import Limits
 from kwsniff.sources.files import Unread
 from kwsniff.sources.times import TimeRange
 from kwsniff.spark.aggregates import QUERIES
@@ -82,7 +83,8 @@ def settings_of(
     layouts: str | None,
     num_buckets: int | None,
 ) -> dict[str, Any]:
-    """The options that must stay from run to run."""
+    """The options that must stay from run to run. Raises UsageError for limits that there are not."""
+    Limits.with_changes(dict(limits))
     return {
         "tables": sorted(tables),
         "ports": [*ports],

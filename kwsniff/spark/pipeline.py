@@ -98,28 +98,24 @@ def run_pipeline(
     default both follow from how much there is to read, and the cores. `delta`: every table is a Delta table,
     too. `form`, `mode`, `again`: as the options. `layouts`, `tls_keylog`: paths that all executors see, too.
     `scratch`: likewise, or a URI, for files between the stages; else beside `output`. `state`: likewise, for
-    what runs leave open; `finish`: it ends. Raises CaptureError, OutputError, UsageError.
+    what runs leave open; `finish`: it ends. `keep_old`: in s. Raises CaptureError, OutputError, UsageError.
     """
     chosen, times = chosen_tables(tables), TimeRange(since, until)
     known, given = check_ports(ports), dict(limits or {})
-    Limits.with_changes(given)  # which says now what is wrong with them
     check_format(form, mode, is_uri=is_uri(output))
     check_delta(output, wanted=delta)
     chosen = check_state(state, chosen, mode=mode, again=again, times=times, finish=finish)
     vendor, secrets = named_layouts(layouts), Secrets(tls_keylog)  # which say now what is wrong with them
-    spark, captures, stores = _find([paths] if isinstance(paths, str | os.PathLike) else paths, times, spark)
     options = settings_of(chosen, known, given, vendor, num_buckets)
-    with (
-        _staging(output, spark, form, mode, keep_old) as staging,
-        scratch_in(scratch, staging, spark) as between,
-    ):
+    spark, captures, stores = _find([paths] if isinstance(paths, str | os.PathLike) else paths, times, spark)
+    opened = _staging(output, spark, form, mode, keep_old)
+    with opened as staging, scratch_in(scratch, opened, spark) as between:
         continuation = take_up(state, staging, spark, options, is_last=finish)
         asked = _choose_sizes(sizes(captures, cores_of(spark)), split_bytes, num_buckets, continuation)
-        run = _Run(
+        return _Run(
             spark, staging, between, chosen, given, known, asked, delta, vendor, times, stores, secrets,
             again, continuation,
-        )  # fmt: skip
-        return run.all(captures)
+        ).all(captures)  # fmt: skip
 
 
 def _choose_sizes(
