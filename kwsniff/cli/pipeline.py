@@ -15,10 +15,10 @@ from kwsniff.cli.standard_streams import print_message, say_broken, say_left, sa
 from kwsniff.errors import UsageError
 from kwsniff.memory import collect_as_usual
 from kwsniff.sources.ports import AskedPorts
-from kwsniff.texts import add_version, json_text
+from kwsniff.texts import add_version, json_text, plural
 
 if TYPE_CHECKING:
-    from kwsniff.spark.pipeline import Result
+    from kwsniff.spark.run_result import Result
 
 DONE, NOTHING_READ = 0, 1
 
@@ -86,12 +86,15 @@ def run(args: argparse.Namespace) -> int:
         since=since,
         until=until,
         scratch=args.scratch,
+        state=args.state,
+        finish=args.finish,
+        keep_old=args.keep_old,
     )
     there = _say(args.output, result, before, ports)
     _say_shared(limits, result.facts.get("buckets", 1))
     if args.json:
         print(json_text(add_version(_describe(result)), indent=2))
-    elif not result.finished:
+    elif result.rows and not result.finished:
         _show(result)
     return DONE if there else NOTHING_READ
 
@@ -103,6 +106,7 @@ def _describe(result: "Result") -> dict[str, Any]:
         "captures": result.captures,
         "unread": [{"capture": each.name, "reason": each.why} for each in result.unread],
         **({"finished": result.finished} if result.finished else {}),
+        **({"known": [*result.known]} if result.known else {}),
         **result.facts,
     }
 
@@ -118,12 +122,14 @@ def _say(output: str, result: "Result", before: Collection[str], ports: Sequence
             f"{output} has all of them now (run {result.finished})"
         )
         return True
+    if result.known:
+        print_message(f"note: {plural(len(result.known), 'capture')} of earlier runs passed over")
     unread = {each.name for each in result.unread}
     say_unread([str(each) for each in result.unread], len(result.captures) - len(unread))
     asked = AskedPorts(ports)
     asked.absent = set(result.absent_ports)
     packets = sum(row["packets"] - row["skipped_other_time"] for row in result.captures)
-    there = say_there(packets, asked, missed=result.no_packets)
+    there = bool(result.known) or say_there(packets, asked, missed=result.no_packets)
     say_broken([row for row in result.captures if row["capture"] not in unread])
     say_left(output, before, result.rows, files_of_tables(Path(output)))
     return there
@@ -165,10 +171,20 @@ def _check(args: argparse.Namespace) -> None:
     if args.stream and args.table:
         raise UsageError("--stream writes all tables; omit --table")
     _check_forms(args)
-    if (args.once or args.finish or args.source) and not args.stream:
-        raise UsageError("--once, --finish and --source need --stream DIR")
+    _check_states(args)
     if (args.compact, args.keep) != (None, None) and not args.stream:
         raise UsageError("--compact and --keep need --stream DIR")
+
+
+def _check_states(args: argparse.Namespace) -> None:
+    if (args.once or args.source) and not args.stream:
+        raise UsageError("--once and --source need --stream DIR")
+    if args.finish and not (args.stream or args.state):
+        raise UsageError("--finish needs --stream DIR or --state DIR")
+    if args.stream and args.keep_old:
+        raise UsageError("--stream adds files to its tables; omit --keep-old")
+    if args.stream and args.state:
+        raise UsageError("--stream keeps its state next to its tables; omit --state")
 
 
 def _check_forms(args: argparse.Namespace) -> None:
@@ -239,7 +255,7 @@ def _parse_conf(text: str) -> tuple[str, str]:
 
 
 def _show(result: "Result") -> None:
-    from kwsniff.texts import clean, in_bytes, plural
+    from kwsniff.texts import clean, in_bytes
 
     packets = sum(row["packets"] for row in result.captures)
     size = in_bytes(sum(row["bytes"] for row in result.captures))

@@ -12,6 +12,7 @@ from kwsniff.errors import OutputError, UsageError
 from kwsniff.findings.views import READ
 from kwsniff.layout.catalog import Catalog
 from kwsniff.spark.serialization import dump, load, register
+from kwsniff.spark.storage import Place
 from kwsniff.tables.run import new_run_id
 from kwsniff.timelines.timelines import STATE_CLASSES, Timelines
 
@@ -66,7 +67,7 @@ def load_record(path: Path) -> Record:
         version = found.get("version")
         record = Record(**found) if version == _VERSION else None
     except (ValueError, TypeError, AttributeError) as error:
-        raise _explain_damage(path) from error
+        raise explain_damage(str(path)) from error
     if record is None:
         raise UsageError(
             f"{path.parent.parent} belongs to another version of kwsniff; choose another folder with -o"
@@ -74,23 +75,25 @@ def load_record(path: Path) -> Record:
     return record
 
 
-def save_timelines(timelines: Timelines, path: Path) -> None:
+def save_timelines(timelines: Timelines, place: Place, path: str) -> None:
     """Writes what is followed; its rows were taken."""
     saved = dump(timelines.state())
-    path.write_bytes(_check_sum(saved) + saved)
+    with place.open_output(path) as file:
+        file.write(_check_sum(saved) + saved)
 
 
-def load_timelines(path: Path | None, catalog: Catalog) -> Timelines:
+def load_timelines(place: Place, path: str | None, catalog: Catalog) -> Timelines:
     """Those that were saved; without a path new ones. Raises OutputError for a file that is none."""
     timelines = Timelines(catalog)
     if path is not None:
-        data = path.read_bytes()
+        with place.open_input(path) as file:
+            data = bytes(file.read())
         try:
             if data[:_CHECK_BYTES] != _check_sum(data[_CHECK_BYTES:]):
                 raise ValueError
             timelines.resume(load(data[_CHECK_BYTES:]))
         except (ValueError, TypeError) as error:
-            raise _explain_damage(path) from error
+            raise explain_damage(place.display(path)) from error
     return timelines
 
 
@@ -116,5 +119,6 @@ def _check_sum(data: bytes) -> bytes:
     return blake2b(data, digest_size=_CHECK_BYTES).digest()
 
 
-def _explain_damage(path: Path) -> OutputError:
+def explain_damage(path: str) -> OutputError:
+    """What to say of a file of a state that is none."""
     return OutputError(f"{path} is damaged or not kwsniff's; restart with another folder, given with -o")

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from kwsniff.spark.parts import NO_DATE
 from kwsniff.tables.aggregates import AGGREGATES
-from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.tables.schema import TABLES, arrow_schema, describe
 
 DAY: Final = pa.field("date", pa.date32())
 
@@ -18,5 +18,12 @@ def date_of(path: str) -> str | None:
 
 
 def dated_schema(table: str) -> pa.Schema:
-    """The columns of a table or an aggregate, with `date`."""
-    return arrow_schema({**TABLES, **AGGREGATES}[table]).append(DAY)
+    """The columns of a table or an aggregate, with `date`, described: `comment` for Delta and Spark,
+    `doc` for Iceberg."""
+    declared = {**TABLES, **AGGREGATES}[table]
+    said = {column.name: describe(column) for column in declared.columns}
+    fields = [
+        field.with_metadata({"comment": said[field.name], "doc": said[field.name]})
+        for field in arrow_schema(declared)
+    ]
+    return pa.schema([*fields, DAY])

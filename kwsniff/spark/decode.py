@@ -5,14 +5,14 @@ writes the rows to files of its own.
 """
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.analyzers import CORE_OUTPUT, start_analyzer
+from kwsniff.analyzers import CORE_OUTPUT
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.findings.prefilter.figures import Figures
 from kwsniff.layout.catalog import Catalog, load_catalog
@@ -21,14 +21,38 @@ from kwsniff.sources.tls import Secrets
 from kwsniff.spark.events import ONE, Notes, Spans
 from kwsniff.spark.parts import Part, PartWriter
 from kwsniff.spark.plan import Plan, Planned
+from kwsniff.spark.saved_analyzers import Saved
 from kwsniff.spark.serialization import register
 from kwsniff.spark.shuffle import BucketReader, feed
 from kwsniff.spark.statistics import new_figures, write_figures
-from kwsniff.spark.storage import Place
+from kwsniff.spark.storage import Place, read_checked, write_checked
 from kwsniff.timelines.row_path import RowPath, large_tables, take_rows
 from kwsniff.timelines.timelines import FOLLOWED, sources_of
 
 _STEP_BYTES: Final = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """What buckets take up of the run before, and leave for the next one. `states`: their files in `place`,
+    each with its digest; none at first. `captures`: how many were read before. `prefix`: of new files."""
+
+    place: Place
+    prefix: str
+    states: Sequence[tuple[str, str]] = ()
+    captures: int = 0
+    is_last: bool = False
+    """Whether what is open ends now."""
+
+    def take_up(self, number: int) -> Saved:
+        """The state of a bucket. Raises OutputError where it is not what was left."""
+        return Saved.read(read_checked(self.place, *self.states[number])) if self.states else Saved()
+
+    def leave(self, number: int, rows: "Rows") -> tuple[str, str]:
+        """The file of a bucket's state, which is new, and its digest."""
+        path = f"{self.prefix}-{number:05}-{uuid.uuid4().hex[:12]}.state"
+        saved = Saved(rows.notes.packets_before, rows.state(), rows.analyzer.save())
+        return path, write_checked(self.place, path, saved.to_bytes())
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +76,8 @@ class Work:
     """Only packets from the first on and before the second are read."""
     spans: Spans = ONE
     """How positions of notes are cut."""
+    handover: Handover | None = None
+    """None: the run begins and ends with its captures."""
 
 
 @register
@@ -76,6 +102,8 @@ class Decoded:
     tls_opened: int = 0
     figures: str | None = None
     """The file of figures for findings, where these are wanted."""
+    state: tuple[str, str] | None = None
+    """The file of the state that it leaves, and its digest."""
 
 
 def decode_bucket(number: int, *, work: Work) -> Decoded:
@@ -86,17 +114,20 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
     tables = work.tables | sources_of(work.tables) | ({"connections"} if noted else set())
     bucket = (number, work.num_buckets) if work.num_buckets > 1 else None
     catalog = load_catalog(work.layouts or "")
-    analyzer = start_analyzer(catalog, tables, ports=work.ports, limits=work.limits, bucket=bucket)
+    handover = work.handover
+    saved = handover.take_up(number) if handover else Saved()
+    analyzer = saved.take_up(catalog, tables, ports=work.ports, limits=work.limits, bucket=bucket)
     analyzer.open_tls(Secrets(work.tls_keylog))
     analyzer.bound(*work.times)
     figures = new_figures() if "findings" in work.tables else None
     rows = Rows(
         analyzer, catalog, work.tables, work.staging, work.scratch, f"{number:05}",
-        run_id=work.run_id, figures=figures, spans=work.spans,
+        run_id=work.run_id, figures=figures, spans=work.spans, packets_before=saved.packets_before,
     )  # fmt: skip
+    rows.resume(saved.row_path)
     facts = []
     reader = BucketReader(work.scratch, number, work.num_buckets)
-    num_captures = 0
+    num_captures = handover.captures if handover else 0
     try:
         for capture in work.plan.captures():
             told = _read_capture(capture, reader, rows)
@@ -104,7 +135,11 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
             num_captures += 1
     finally:
         reader.close()
-    rows.finish()
+    if handover is None or handover.is_last:
+        rows.finish()
+    else:
+        rows.take_all()
+    state = handover.leave(number, rows) if handover else None
     bins, names = _write_bins(work.scratch, analyzer, num_captures)
     parts, notes = rows.parts.close(), rows.notes.close()
     release_arrow_memory()  # the process waits for its next task
@@ -119,6 +154,7 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
         analyzer.bytes_named,
         analyzer.tls_opened,
         write_figures(work.scratch, figures) if figures else None,
+        state,
     )
 
 

@@ -5,7 +5,6 @@ The files stay as they are: the log (`_delta_log/`) lists them with their sizes,
 Source: the Delta transaction log protocol, as the library deltalake writes it.
 """
 
-import json
 import os
 import time
 import warnings
@@ -15,13 +14,16 @@ from typing import Any
 
 from kwsniff.errors import OutputError, UsageError
 from kwsniff.spark.dated_parts import date_of, dated_schema
+from kwsniff.spark.delta_statistics import file_statistics
 from kwsniff.spark.file_systems import is_uri
 from kwsniff.spark.parts import Part
-from kwsniff.spark.storage import Place
+from kwsniff.spark.storage import Place, in_threads
 
 
-def check_delta(output: str | os.PathLike[str]) -> None:
+def check_delta(output: str | os.PathLike[str], *, wanted: bool = True) -> None:
     """Raises UsageError where the library is missing: before anything is read for long."""
+    if not wanted:
+        return
     if is_uri(output):
         raise UsageError(f"{output}: --delta needs a folder; use --format delta for a URI")
     try:
@@ -73,8 +75,10 @@ def append_version(
     mode: str,
     dates: Sequence[str | None],
     run: str,
+    removes: Sequence[str] = (),
 ) -> None:
-    """Commits these files to the log of a table, as its next version, unless this run has done so before."""
+    """Commits these files to the log of a table, as its next version, unless this run has done so before. Of
+    days with `removes` all files go: those that stay are among `parts` under other names."""
     from deltalake import DeltaTable, Schema
     from deltalake.transaction import CommitProperties, Transaction
 
@@ -92,11 +96,12 @@ def append_version(
     if new:
         found.alter.add_columns(new)
     now = int(time.time() * 1000)
+    mode = "replace-dates" if removes else mode
     filters = [("date", "in", [day or "" for day in dates])] if mode == "replace-dates" else None
     if mode == "replace-dates" and not dates:
         return
     found.create_write_transaction(
-        [_add(part, now) for part in parts],
+        [*in_threads(lambda part: _add(place, part, now), parts)],
         "append" if mode == "append" else "overwrite",
         found.schema(),
         ["date"],
@@ -107,7 +112,7 @@ def append_version(
     )
 
 
-def _add(part: Part, time_ms: int) -> Any:
+def _add(place: Place, part: Part, time_ms: int) -> Any:
     from deltalake.transaction import AddAction
 
     return AddAction(
@@ -116,5 +121,5 @@ def _add(part: Part, time_ms: int) -> Any:
         {"date": date_of(part.path)},
         time_ms,
         True,
-        json.dumps({"numRecords": part.rows}),
+        file_statistics(place, part),
     )

@@ -93,6 +93,14 @@ def file_system(uri: str, settings: Settings) -> tuple[Any, str]:
     return _open(address.scheme, address.host, settings, os.getpid()), _path(address)
 
 
+def split_uri(uri: str) -> tuple[str, str, str]:
+    """Scheme, host (of S3: the bucket), and the path inside; empty for a path of this machine."""
+    if not is_uri(uri):
+        return "", "", uri
+    address = _address(uri)
+    return address.scheme, address.host, address.path.strip("/")
+
+
 def attempts_at(uri: str, settings: Settings) -> int:
     """How often a request to this store is made at most. Raises UsageError."""
     return s3.read_attempts(dict(settings), _address(uri).host)

@@ -37,6 +37,8 @@ from kwsniff.timelines.metadata.late_topic_names import late_names
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+Bins = np.ndarray[Any, np.dtype[np.int64]]
+
 
 def capture_rows(
     captures: Sequence[Capture],
@@ -44,30 +46,27 @@ def capture_rows(
     decoded: Sequence[Decoded],
     times: TimeRange,
     *,
-    scratch: Place,
+    bins: Bins,
 ) -> list[CaptureRow]:
     """The rows of captures that were read: facts of the walks and of the first bucket, bytes of all."""
     rows = []
-    names = decoded[0].bin_names
-    bins = _bins(decoded, (len(captures), len(names)), scratch)
     for capture, walked, told, held in zip(captures, walks, decoded[0].facts, bins, strict=True):
         facts = capture_facts([each.scan for each in walked], told, walked[-1].size)
         times.add_facts(facts)
         last = walked[-1]
         row = capture_row(CaptureName(capture.name, capture.compression, last.truncated, last.note), facts)
-        account(row, dict(zip(names, held.tolist(), strict=True)))
+        account(row, dict(zip(decoded[0].bin_names, held.tolist(), strict=True)))
         rows.append(row)
     return rows
 
 
-def _bins(
-    decoded: Sequence[Decoded], shape: tuple[int, int], scratch: Place
-) -> "np.ndarray[Any, np.dtype[np.int64]]":
-    total = np.zeros(shape, np.int64)
+def sum_bins(decoded: Sequence[Decoded], captures: int, scratch: Place) -> Bins:
+    """Where the bytes of each capture ended up, in the order of `bin_names`."""
+    total = np.zeros((captures, len(decoded[0].bin_names)), np.int64)
     for each in decoded:
         check_file(scratch, each.bins, total.nbytes)
         with scratch.open_input(each.bins) as file:
-            total += np.frombuffer(file.read(), np.int64).reshape(shape)
+            total += np.frombuffer(file.read(), np.int64).reshape(total.shape)
     return total
 
 

@@ -30,8 +30,10 @@ def append_snapshot(
     mode: str,
     dates: Sequence[str | None],
     run: str,
+    removes: Sequence[str] = (),
 ) -> None:
-    """Commits these files to a table, as its next snapshot, unless this run has done so before."""
+    """Commits these files to a table, as its next snapshot, instead of `removes`, unless this run has
+    done so before."""
     from pyiceberg.expressions import AlwaysTrue
 
     schema = dated_schema(table)
@@ -50,9 +52,19 @@ def append_snapshot(
             days = ["date is null" if day is None else f"date = '{day}'" for day in dates]
             if days:
                 change.delete(" or ".join(days), snapshot_properties=noted)
+        if removes:
+            _remove_files(found, change, {f"file://{place.display(path)}" for path in removes}, noted)
         if parts:
             files = [f"file://{place.display(part.path)}" for part in parts]
             change.add_files(files, snapshot_properties=noted)
+
+
+def _remove_files(table: Any, change: Any, paths: set[str], noted: dict[str, str]) -> None:
+    files = [task.file for task in table.scan().plan_files()]
+    with change.update_snapshot(snapshot_properties=noted).overwrite() as snapshot:
+        for file in files:
+            if file.file_path in paths:
+                snapshot.delete_data_file(file)
 
 
 def _table(catalog: "SqlCatalog", name: str, location: str, schema: pa.Schema) -> Any:

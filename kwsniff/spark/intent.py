@@ -28,6 +28,8 @@ class Intent:
     mode: str
     parts: Sequence[Part]
     manifest: Mapping[str, Any]
+    removes: Sequence[str] = ()
+    """Published files that `parts` replace."""
 
     @classmethod
     def read(cls, place: Place) -> Self | None:
@@ -41,7 +43,7 @@ class Intent:
             run, form = said["manifest"]["run_id"], said["manifest"]["format"]
             if not (isinstance(run, str) and isinstance(form, str)):
                 raise TypeError("of no run")
-            return cls(said["mode"], parts, said["manifest"])
+            return cls(said["mode"], parts, said["manifest"], [*map(str, said.get("removes", []))])
         except (ValueError, KeyError, TypeError):
             # Its writer died while it wrote this: no table has changed yet.
             return None
@@ -58,14 +60,16 @@ class Intent:
             {name: value for name, value in asdict(part).items() if name in {"table", "path", "rows", "size"}}
             for part in self.parts
         ]
-        place.write_text(INTENT, json.dumps({"mode": self.mode, "parts": parts, "manifest": self.manifest}))
+        said = {"mode": self.mode, "parts": parts, "removes": [*self.removes], "manifest": self.manifest}
+        place.write_text(INTENT, json.dumps(said))
 
     def carry_out(self, place: Place) -> None:
         """Commits the files to tables without them, publishes the manifest and removes the intent. Raises
         OSError, OutputError."""
         published = read_published(place)
         if published is None or published["run_id"] != self.manifest["run_id"]:
-            log_files(self.manifest["format"], self.mode, place, self.parts, self.manifest["run_id"])
+            form, run = self.manifest["format"], self.manifest["run_id"]
+            log_files(form, self.mode, place, self.parts, run, removes=self.removes)
             publish(place, self.manifest)
         place.remove([INTENT])
 

@@ -24,19 +24,19 @@ from kwsniff.findings.views import with_sources
 from kwsniff.layout.catalog import Layouts, named_layouts
 from kwsniff.limits import Limits
 from kwsniff.sources.files import BUFFER_BYTES, Unread, opened_capture
-from kwsniff.sources.paths import local_path
 from kwsniff.sources.ports import check_ports
 from kwsniff.sources.times import Given, TimeRange
 from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.spark.aggregates import QUERIES, write_aggregates
 from kwsniff.spark.capture_fingerprints import fingerprints_of
+from kwsniff.spark.continuation import Continuation, check_state, settings_of, take_up
 from kwsniff.spark.decode import Decoded, Work, decode_bucket
 from kwsniff.spark.delta import check_delta, write_logs
 from kwsniff.spark.duplicate_rows import absent_ports, mark_parts, twins_among
-from kwsniff.spark.events import Spans
-from kwsniff.spark.file_systems import check_uri, check_written, is_uri, settings_for
+from kwsniff.spark.events import ONE, Spans
+from kwsniff.spark.file_systems import is_uri
 from kwsniff.spark.findings import write_findings
-from kwsniff.spark.finish import capture_rows, name_topics, write_few
+from kwsniff.spark.finish import capture_rows, name_topics, sum_bins, write_few
 from kwsniff.spark.hops import write_hops
 from kwsniff.spark.inputs import Capture, Sizes, find_inputs, sizes
 from kwsniff.spark.jobs import cores_of, run_tasks
@@ -45,8 +45,9 @@ from kwsniff.spark.parts import Part, check_parts, write_empty
 from kwsniff.spark.plan import Plan
 from kwsniff.spark.proxies import fill_parts
 from kwsniff.spark.ranges import spans_for
+from kwsniff.spark.run_result import Result
 from kwsniff.spark.scan import places_of, scan_captures
-from kwsniff.spark.staging import Staging, scratch_in
+from kwsniff.spark.staging import Staging, place_of, scratch_in
 from kwsniff.spark.statistics import merge_figures, new_figures
 from kwsniff.spark.storage import Place
 from kwsniff.spark.store_staging import StoreStaging
@@ -63,30 +64,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ALL_TABLES = (*TABLES, *AGGREGATES)
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What a run made."""
-
-    output: Path | str
-    """A folder, or the URI of one."""
-    rows: dict[str, int]
-    """Table -> rows."""
-    captures: list[dict[str, Any]]
-    """Rows of captures, times in nanoseconds."""
-    unread: list[Unread]
-    """What was found and could not be read."""
-    facts: dict[str, int]
-    """splits, buckets; capture_bytes, and bytes_read of them by the first stage; bytes_kept: of packets
-    between the stages; bytes_named: of packets that the second stage reads in the captures instead."""
-    no_packets: str | None = None
-    """What the captures have instead, where no packet lies between `since` and `until`."""
-    absent_ports: tuple[int, ...] = ()
-    """Those of `ports` that no connection has."""
-    finished: str | None = None
-    """An earlier run over the same captures, cut off between two tables: this one completed it, and read
-    nothing more. `rows` are those of that run."""
 
 
 def run_pipeline(
@@ -108,51 +85,53 @@ def run_pipeline(
     since: Given = None,
     until: Given = None,
     scratch: str | os.PathLike[str] | None = None,
+    state: str | os.PathLike[str] | None = None,
+    finish: bool = False,
+    keep_old: float = 0,
 ) -> Result:
     """Reads captures, in the order of their first packets, and puts folders of parquet files into `output`.
 
     `paths`: files and directories as for `kwsniff.analyze`, visible to all executors under the same name, or
     URIs of files, directories or patterns in stores (`s3a://`, `gs://`, `abfs://`, `hdfs://`).
     `output`, which is replaced as a whole: a folder that they see, or such a URI. `tables`: by default all.
-    `num_buckets`: connections are shared out among so many tasks; `split_bytes`: plain files are cut into
-    parts of so many bytes. By default both follow from how much there is to read, and the session's cores.
-    `delta`: every table is a Delta table, too (needs the library deltalake), of this run alone.
-    `form`: `parquet`, `delta` or `iceberg`, which keep a history; `mode`: `overwrite`, `append`, or
-    `replace-dates`, which replaces the days that this run has rows of. `again`: `append` also takes captures
-    whose rows are there. `layouts`: a folder of a vendor's layouts, visible to all executors as well, as must
-    be `tls_keylog`: files of TLS secrets, which tasks read where they are. `since`, `until`: as for
-    `kwsniff.analyze`. `scratch`: a folder that executors see, or a URI, for files between the stages; else
-    beside `output`. Raises CaptureError, OutputError, UsageError.
+    `num_buckets`: number of tasks that share the connections; `split_bytes`: of parts of plain files. By
+    default both follow from how much there is to read, and the cores. `delta`: every table is a Delta table,
+    too. `form`, `mode`, `again`: as the options. `layouts`, `tls_keylog`: paths that all executors see, too.
+    `scratch`: likewise, or a URI, for files between the stages; else beside `output`. `state`: likewise, for
+    what runs leave open; `finish`: it ends. `keep_old`: in s. Raises CaptureError, OutputError, UsageError.
     """
     chosen, times = chosen_tables(tables), TimeRange(since, until)
     known, given = check_ports(ports), dict(limits or {})
-    Limits.with_changes(given)  # which says now what is wrong with them
     check_format(form, mode, is_uri=is_uri(output))
-    if delta:
-        check_delta(output)
+    check_delta(output, wanted=delta)
+    chosen = check_state(state, chosen, mode=mode, again=again, times=times, finish=finish)
     vendor, secrets = named_layouts(layouts), Secrets(tls_keylog)  # which say now what is wrong with them
+    options = settings_of(chosen, known, given, vendor, num_buckets)
     spark, captures, stores = _find([paths] if isinstance(paths, str | os.PathLike) else paths, times, spark)
-    asked = sizes(captures, cores_of(spark))
-    asked = replace(asked, split_bytes=split_bytes or asked.split_bytes, buckets=num_buckets or asked.buckets)
-    with _staging(output, spark, form, mode) as staging, scratch_in(scratch, staging, spark) as between:
-        run = _Run(
-            spark, staging, between, chosen, given, known, asked, delta, vendor, times, stores, secrets, again
-        )
-        return run.all(captures)
+    opened = _staging(output, spark, form, mode, keep_old)
+    with opened as staging, scratch_in(scratch, opened, spark) as between:
+        continuation = take_up(state, staging, spark, options, is_last=finish)
+        asked = _choose_sizes(sizes(captures, cores_of(spark)), split_bytes, num_buckets, continuation)
+        return _Run(
+            spark, staging, between, chosen, given, known, asked, delta, vendor, times, stores, secrets,
+            again, continuation,
+        ).all(captures)  # fmt: skip
+
+
+def _choose_sizes(
+    usual: Sizes, split_bytes: int | None, num_buckets: int | None, continuation: Continuation | None
+) -> Sizes:
+    before = continuation.num_buckets if continuation else None
+    buckets = before or num_buckets or usual.buckets
+    return replace(usual, split_bytes=split_bytes or usual.split_bytes, buckets=buckets)
 
 
 def _staging(
-    output: str | os.PathLike[str], spark: "SparkSession", form: str, mode: str
+    output: str | os.PathLike[str], spark: "SparkSession", form: str, mode: str, keep_old: float
 ) -> Staging | StoreStaging:
-    if is_uri(output):
-        uri = check_uri(os.fspath(output))
-        place = Place(uri, settings_for(spark, uri))
-        check_written(uri, place.settings)
-    elif (form, mode) == ("parquet", "overwrite"):
+    if not is_uri(output) and (form, mode) == ("parquet", "overwrite") and not keep_old:
         return Staging(output)
-    else:
-        place = Place(str(Path(local_path(output)).absolute()))
-    return StoreStaging(place, form=form, mode=mode)
+    return StoreStaging(place_of(output, spark), form=form, mode=mode, keep_old=keep_old)
 
 
 def _find(
@@ -213,20 +192,16 @@ class _Run:
     stores: Stores | None
     secrets: Secrets
     again: bool
+    continuation: Continuation | None
 
     @property
     def most_twins(self) -> int:
         return Limits.with_changes(dict(self.limits)).duplicate_candidates
 
     def all(self, captures: "Sequence[Any]") -> Result:
-        scratch = self.scratch
+        scratch, continuation = self.scratch, self.continuation
         readable = [capture for capture in captures if capture.problem is None]
         unread = [capture.problem for capture in captures if capture.problem is not None]
-        needed = self.chosen | {QUERIES[name].source for name in self.chosen & AGGREGATES.keys()}
-        needed |= {"connections"}  # which tell twins
-        needed |= {*SOURCES} if "clients" in needed else set()
-        needed |= {*READ_BY_HOPS} if "hops" in needed else set()
-        needed |= {*READ_BY_NETWORKS} if "latencies" in needed and len(readable) > 1 else set()
         walks, bytes_read = scan_captures(
             self.spark,
             readable,
@@ -237,19 +212,32 @@ class _Run:
             times=self.times,
             stores=self.stores,
         )
-        if finished := self._check_inputs(fingerprints_of(readable, walks)):
+        if continuation:
+            readable, walks = continuation.choose_new(readable, walks)
+            if continuation.is_idle(readable, unread):
+                return Result(_find_output(self.staging), {}, [], unread, {}, known=(*continuation.known,))
+        elif finished := self._check_inputs(fingerprints_of(readable, walks)):
             return finished
-        tables = frozenset(with_sources(tuple(needed & TABLES.keys())))
         packets = sum(each.packets for walked in walks for walk in walked for each in walk.stretches)
-        spans = spans_for(packets, self.sizes.buckets)
         places = places_of(readable, walks)
-        work = self._work(Plan.write(scratch, readable, walks, places), tables, spans)
+        work = self._work(
+            Plan.write(scratch, readable, walks, places),
+            self._find_tables(len(readable)),
+            ONE if continuation else spans_for(packets, self.sizes.buckets),
+        )
+        work = continuation.continue_work(work, places) if continuation else work
         decoded = self._decode(work)
-        rows = capture_rows(readable, walks, decoded, self.times, scratch=scratch)
-        places.add_notes(rows, note_copies(rows, [capture.name for capture in readable]))
-        self._note(rows, decoded)
-        rows += map(unread_row, unread)
-        parts = self._finish(work, decoded, rows, unread, places)
+        if continuation:
+            parts, rows = continuation.finish(self.spark, work, decoded, readable, walks, self.times)
+            parts += continuation.write_unread(work, unread)
+            self._note(rows, decoded)
+        else:
+            bins = sum_bins(decoded, len(readable), scratch)
+            rows = capture_rows(readable, walks, decoded, self.times, bins=bins)
+            places.add_notes(rows, note_copies(rows, [capture.name for capture in readable]))
+            self._note(rows, decoded)
+            rows += map(unread_row, unread)
+            parts = self._finish(work, decoded, rows, unread, places)
         facts = {
             "buckets": work.num_buckets,
             "splits": sum(map(len, walks)),
@@ -258,8 +246,17 @@ class _Run:
             **_read_again(decoded),
         }
         absent = absent_ports(parts, self.ports, staging=self.staging.place)
-        result = self._complete(parts, rows, unread, facts, work.tables)
-        return replace(result, absent_ports=absent)
+        result = self._complete(parts, rows, unread, facts, work)
+        return replace(result, absent_ports=absent, known=tuple(continuation.known) if continuation else ())
+
+    def _find_tables(self, captures: int) -> frozenset[str]:
+        """The tables that are made, also for others."""
+        needed = self.chosen | {QUERIES[name].source for name in self.chosen & AGGREGATES.keys()}
+        needed |= {"connections"}  # which tell twins
+        needed |= {*SOURCES} if "clients" in needed else set()
+        needed |= {*READ_BY_HOPS} if "hops" in needed else set()
+        needed |= {*READ_BY_NETWORKS} if "latencies" in needed and captures > 1 else set()
+        return frozenset(with_sources(tuple(needed & TABLES.keys())))
 
     def _check_inputs(self, inputs: Mapping[str, str]) -> Result | None:
         """The result of an earlier run over these captures, where this one has just completed it. Raises
@@ -342,16 +339,16 @@ class _Run:
         captures: list[dict[str, Any]],
         unread: list[Unread],
         facts: dict[str, int],
-        made: frozenset[str],
+        work: Work,
     ) -> Result:
-        place, counts = self.staging.place, dict.fromkeys((name for name in TABLES if name in made), 0)
+        place = self.staging.place
+        counts = dict.fromkeys((name for name in TABLES if name in work.tables), 0)
         for part in parts:
             counts[part.table] += part.rows
         parts += [write_empty(place, TABLES[table]) for table in counts if not counts[table]]
-        computed = tuple(name for name in AGGREGATES if name in self.chosen)
-        parts += write_aggregates(
-            self.spark, computed, place, parts, run_id=self.staging.run, layouts=self.layouts or ""
-        )
+        for name in AGGREGATES:
+            if name in self.chosen:
+                parts += self._aggregate(name, parts, work.run_id)
         parts = [part for part in parts if part.table in self.chosen]
         shown = dict.fromkeys((name for name in ALL_TABLES if name in self.chosen), 0)
         for part in parts:
@@ -359,8 +356,23 @@ class _Run:
         if self.delta:
             self.staging.keep_only(parts)
             write_logs(place.folder / name for name in shown)
-        self.staging.commit(parts, {"rows": shown, **facts}, beside=(DELTA_LOG,) if self.delta else ())
+        if self.continuation:
+            self.continuation.commit(parts, {"rows": shown, **facts})
+        else:
+            beside = (DELTA_LOG,) if self.delta else ()
+            self.staging.commit(parts, {"rows": shown, **facts}, beside=beside)
         return Result(_find_output(self.staging), shown, captures, unread, facts, self.times.missed)
+
+    def _aggregate(self, name: str, parts: Sequence[Part], run_id: str) -> list[Part]:
+        place, sources = self.staging.place, parts
+        root = place
+        if self.continuation:
+            root, sources = self.continuation.find_sources(name, parts)
+            if not sources:
+                return [write_empty(place, AGGREGATES[name])]
+        return write_aggregates(
+            self.spark, [name], root, sources, target=place, run_id=run_id, layouts=self.layouts or ""
+        )
 
 
 def _find_output(staging: Staging | StoreStaging) -> Path | str:

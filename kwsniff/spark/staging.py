@@ -107,6 +107,16 @@ def _refuse_foreign(output: Path) -> None:
         )
 
 
+def place_of(given: str | os.PathLike[str], spark: "SparkSession") -> Place:
+    """The place of a path, or of a URI that is written to. Raises UsageError."""
+    if not is_uri(given):
+        return Place(str(Path(local_path(given)).absolute()))
+    uri = check_uri(os.fspath(given))
+    place = Place(uri, settings_for(spark, uri))
+    check_written(uri, place.settings)
+    return place
+
+
 @contextmanager
 def scratch_in(
     given: str | os.PathLike[str] | None, staging: "Staging | StoreStaging", spark: "SparkSession"
@@ -117,15 +127,10 @@ def scratch_in(
         yield staging.scratch
         return
     name = f"kwsniff-{staging.run}"
-    if is_uri(given):
-        uri = check_uri(os.fspath(given))
-        place = Place(uri, settings_for(spark, uri))
-        check_written(uri, place.settings)
-    else:
-        folder = Path(local_path(given)).absolute()
-        place = Place(str(folder))
-        with translate_errors(folder):
-            (folder / name).mkdir(parents=True)
+    place = place_of(given, spark)
+    if place.is_local:
+        with translate_errors(place.folder):
+            (place.folder / name).mkdir(parents=True)
     try:
         yield place.inside(name)
     finally:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _AT_A_TIME: Final = 16
 _COPIED_BYTES: Final = 8 << 20
 _READ_WHOLE_BYTES: Final = 1 << 20
+_DIGEST_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +184,27 @@ class Place:
             f"{self.folder.parent}: workers do not see the output folder; "
             "it must be on storage that all workers share"
         )
+
+
+def write_checked(place: Place, path: str, data: bytes) -> str:
+    """Writes a file; returns its digest, for `read_checked`."""
+    with place.open_output(path) as file:
+        file.write(data)
+    return blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def read_checked(place: Place, path: str, digest: str) -> bytes:
+    """The bytes of a file. Raises OutputError where they are missing, or not those of the digest."""
+    try:
+        with place.open_input(path) as file:
+            data = bytes(file.read())
+    except FileNotFoundError as error:
+        raise OutputError(
+            f"{place.display(path)} is missing: the state of an earlier run was in it"
+        ) from error
+    if blake2b(data, digest_size=_DIGEST_BYTES).hexdigest() != digest:
+        raise OutputError(f"{place.display(path)} is damaged: an earlier run left other bytes there")
+    return data
 
 
 def in_threads(work: Any, items: Iterable[Any]) -> Iterator[Any]:

@@ -182,9 +182,8 @@ class Stream:
         """Rows of groups and transactions, and those of captures, whose bytes settle later."""
         writer = PartWriter(self._place_of_files, f"{new.batch:08}-all", new.run_id)
         saved = self.record.timelines
-        timelines = load_timelines(
-            self.output / saved if saved else None, load_catalog(self.record.settings["layouts"])
-        )
+        output = Place(str(self.output))
+        timelines = load_timelines(output, saved, load_catalog(self.record.settings["layouts"]))
         for batch in merge_events(self._place_of_files, [path for each in done for path in each.notes]):
             timelines.add(batch)
         for table, rows in read_sources(self._place_of_files, [part for each in done for part in each.parts]):
@@ -194,7 +193,7 @@ class Stream:
         for table, batch in timelines.drain(1):
             writer.write(table, batch)
         new.timelines = f"{self._inside}/{new.batch:08}.timelines"
-        save_timelines(timelines, self.output / new.timelines)
+        save_timelines(timelines, output, new.timelines)
         new.captures = self.record.captures + done[0].captures
         for number, row in enumerate(new.captures):
             bins = [each.accounting[number] for each in done]

@@ -6,21 +6,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kwsniff.analyzers import CORE_OUTPUT, resume_analyzer, start_analyzer
-from kwsniff.core.analyzer import Analyzer
-from kwsniff.layout.catalog import Catalog, load_catalog
+from kwsniff.analyzers import CORE_OUTPUT
+from kwsniff.layout.catalog import load_catalog
 from kwsniff.sources.tls import Secrets
 from kwsniff.spark.decode import Rows
 from kwsniff.spark.parts import Part
+from kwsniff.spark.saved_analyzers import Saved
 from kwsniff.spark.serialization import register
 from kwsniff.spark.storage import Place
 from kwsniff.spark.tail import Piece, read
 from kwsniff.tables.captures import CaptureName, CaptureRow, capture_row
 from kwsniff.tables.schema import TABLES
-
-_NUMBER_BYTES = 8
-"""A state begins with two numbers: packets of the captures before the one that is open, and bytes of the
-state of the row path, which follows. The analyzer's comes last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,32 +56,25 @@ def advance_bucket(
     """The task; states and parts are files in `folder`."""
     place = Place(folder)
     place.check()
-    before, early, state = _read_state(Path(states[number]).read_bytes()) if states else (0, b"", None)
+    saved = Saved.read(Path(states[number]).read_bytes()) if states else Saved()
     catalog = load_catalog(settings["layouts"])
-    analyzer = _taken_up(state, number, settings, catalog)
+    num_buckets = settings["num_buckets"]
+    bucket = (number, num_buckets) if num_buckets > 1 else None
+    analyzer = saved.take_up(
+        catalog, CORE_OUTPUT, ports=settings["ports"], limits=settings["limits"], bucket=bucket
+    )
+    analyzer.open_tls(Secrets(settings["tls_keylog"], follow=bool(settings["tls_keylog"])))
     rows = Rows(
         analyzer, catalog, frozenset(TABLES), place, place, f"{prefix}-{number:05}",
-        run_id=run_id, packets_before=before,
+        run_id=run_id, packets_before=saved.packets_before,
     )  # fmt: skip
-    rows.resume(early)
-    captures = []
-    for piece in step.pieces:
-        if piece.opens:
-            analyzer.open_capture(piece.name)
-        for buffer in read(piece):
-            if analyzer.stopped:
-                break
-            analyzer.feed(buffer)
-            rows.drain()
-        if piece.closes:
-            facts = analyzer.close_capture()
-            captures.append(capture_row(CaptureName(piece.name), facts))
-            rows.end_capture(facts["packets"])
+    rows.resume(saved.row_path)
+    captures = _feed(step.pieces, rows)
     if step.finish:
         rows.finish()
     rows.take_all()
     path = Path(folder) / f"{prefix}-{number:05}-{uuid.uuid4().hex[:12]}.state"
-    path.write_bytes(_make_state(rows.notes.packets_before, rows.state(), analyzer.save()))
+    path.write_bytes(Saved(rows.notes.packets_before, rows.state(), analyzer.save()).to_bytes())
     ended = range(step.captures_before + len(captures))
     accounting = [analyzer.accounting(place) for place in ended]
     return Advanced(
@@ -98,28 +87,19 @@ def advance_bucket(
     )
 
 
-def _make_state(before: int, early: bytes, state: bytes) -> bytes:
-    head = [each.to_bytes(_NUMBER_BYTES, "little") for each in (before, len(early))]
-    return b"".join([*head, early, state])
-
-
-def _read_state(state: bytes) -> tuple[int, bytes, bytes]:
-    """Packets before, the state of the row path, the analyzer's."""
-    before, size = (int.from_bytes(state[at : at + _NUMBER_BYTES], "little") for at in (0, _NUMBER_BYTES))
-    begin = 2 * _NUMBER_BYTES
-    return before, state[begin : begin + size], state[begin + size :]
-
-
-def _taken_up(state: bytes | None, number: int, settings: Mapping[str, Any], catalog: Catalog) -> Analyzer:
-    num_buckets = settings["num_buckets"]
-    bucket = (number, num_buckets) if num_buckets > 1 else None
-    # A state holds no secrets: they are read again, with those that came since.
-    secrets = Secrets(settings["tls_keylog"], follow=bool(settings["tls_keylog"]))
-    if state is None:
-        analyzer = start_analyzer(
-            catalog, CORE_OUTPUT, ports=settings["ports"], limits=settings["limits"], bucket=bucket
-        )
-    else:
-        analyzer = resume_analyzer(catalog, state, CORE_OUTPUT)
-    analyzer.open_tls(secrets)
-    return analyzer
+def _feed(pieces: Sequence[Piece], rows: Rows) -> list[CaptureRow]:
+    """The rows of the captures that end."""
+    captures = []
+    for piece in pieces:
+        if piece.opens:
+            rows.analyzer.open_capture(piece.name)
+        for buffer in read(piece):
+            if rows.analyzer.stopped:
+                break
+            rows.analyzer.feed(buffer)
+            rows.drain()
+        if piece.closes:
+            facts = rows.analyzer.close_capture()
+            captures.append(capture_row(CaptureName(piece.name), facts))
+            rows.end_capture(facts["packets"])
+    return captures

@@ -4,7 +4,7 @@ delta.py and iceberg.py commit to each. Both know a file by its name for as long
 that none is removed here.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import date
 from typing import Any, Final
@@ -15,6 +15,7 @@ from kwsniff.errors import OutputError, UsageError
 from kwsniff.spark.dated_parts import DAY, date_of
 from kwsniff.spark.delta import append_version
 from kwsniff.spark.iceberg import append_snapshot
+from kwsniff.spark.manifest import parts_of
 from kwsniff.spark.parts import Part
 from kwsniff.spark.storage import Place
 from kwsniff.tables.stored_files import open_catalog
@@ -62,19 +63,22 @@ def place_part(name: str, place: Place, source: str, part: Part) -> Part:
     return Part(part.table, part.path, part.rows, size)
 
 
-def log_files(name: str, mode: str, place: Place, parts: Sequence[Part], run: str) -> None:
-    """Makes these files the newest version of their tables; one that has them from this run stays as it is.
-    Raises OutputError."""
-    by_table: dict[str, list[Part]] = {}
+def log_files(
+    name: str, mode: str, place: Place, parts: Sequence[Part], run: str, *, removes: Iterable[str] = ()
+) -> None:
+    """Makes these files the newest version of their tables, without `removes`; one that has them from this
+    run stays as it is. Raises OutputError."""
+    by_table: dict[str, list[Part]] = {path.partition("/")[0]: [] for path in removes}
     for part in parts:
         by_table.setdefault(part.table, []).append(part)
     write: Callable[..., None] = append_snapshot if name == "iceberg" else append_version
     with open_catalog(place.folder) if name == "iceberg" else nullcontext() as catalog:
         for table, files in by_table.items():
             filled = [part for part in files if part.rows]
-            dates = sorted({date_of(part.path) for part in filled}, key=str)
+            gone = [path for path in removes if path.startswith(f"{table}/")]
+            dates = sorted({date_of(path) for path in gone or [part.path for part in filled]}, key=str)
             try:
-                write(catalog, place, table, filled, mode=mode, dates=dates, run=run)
+                write(catalog, place, table, filled, mode=mode, dates=dates, run=run, removes=gone)
             except (OutputError, OSError):
                 raise
             except Exception as error:  # of libraries, each with classes of its own
@@ -84,13 +88,15 @@ def log_files(name: str, mode: str, place: Place, parts: Sequence[Part], run: st
                 ) from error
 
 
-def keep_parts(manifest: Mapping[str, Any] | None, mode: str, parts: Iterable[Part]) -> list[Part]:
+def keep_parts(
+    manifest: Mapping[str, Any] | None, mode: str, parts: Iterable[Part], removes: Container[str] = ()
+) -> list[Part]:
     """The files of the run before that stay beside these."""
     if manifest is None or mode == "overwrite":
         return []
     new = [*parts]
     dates = {(part.table, date_of(part.path)) for part in new if part.rows}
-    old = [Part(table, **each) for table, files in manifest.get("files", {}).items() for each in files]
+    old = [part for part in parts_of(manifest) if part.path not in removes]
     stays = [part for part in old if mode == "append" or (part.table, date_of(part.path)) not in dates]
     filled = {part.table for part in (*new, *stays) if part.rows}
     return [part for part in stays if part.rows or part.table not in filled]

@@ -40,14 +40,19 @@ def files_of_tables(folder: Path) -> dict[str, list[str]]:
     if not folder.is_dir():
         return found
     recover(folder)
-    published, appended = _read_manifest(folder), _read_appended(folder)
+    published = _read_manifest(folder)
+    appended, removed = _read_appended(folder)
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith((".", "_")):
             continue
         if entry.suffix == ".parquet" and entry.is_file():
             found[entry.stem] = [str(entry)]
         elif entry.is_dir():
-            files = [file for file in _files_in(entry, published) if Path(file).name not in appended]
+            shown = {
+                *_files_in(entry, published),
+                *(file for file in removed if Path(file).is_relative_to(entry)),
+            }
+            files = [file for file in shown if Path(file).name not in appended]
             if files or entry.name in TABLES:
                 found[entry.name] = sorted(files)
     return found
@@ -74,23 +79,28 @@ def _read_manifest(folder: Path) -> dict[str, list[str]]:
         return {}
     try:
         said: Any = json.loads(manifest.read_bytes())
-        files = said.get("files", {})
-        return {name: [str(folder / each["path"]) for each in some] for name, some in files.items()}
+        found: dict[str, list[str]] = {}
+        for each in (said, *(json.loads((folder / name).read_bytes()) for name in said.get("lists", []))):
+            for name, files in each.get("files", {}).items():
+                found.setdefault(name, []).extend(str(folder / file["path"]) for file in files)
+        return found
     except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
         raise UsageError(
             f"{manifest}: is damaged, and only it says which files count; remove the folder and make it again"
         ) from error
 
 
-def _read_appended(folder: Path) -> frozenset[str]:
+def _read_appended(folder: Path) -> tuple[frozenset[str], list[str]]:
     """Names of the files that a run is about to append, or was when it died: they begin with its id, and
-    logs write paths in ways of their own."""
+    logs write paths in ways of their own. And the files that some of them replace."""
     try:
         said: Any = json.loads((folder / INTENT).read_bytes())
-        parts = said["parts"] if said["mode"] == "append" else []
-        return frozenset(each["path"].rpartition("/")[2] for each in parts)
+        if said["mode"] != "append":
+            return frozenset(), []
+        removed = [str(folder / path) for path in said.get("removes", [])]
+        return frozenset(each["path"].rpartition("/")[2] for each in said["parts"]), removed
     except (OSError, ValueError, TypeError, KeyError):
-        return frozenset()
+        return frozenset(), []
 
 
 def _files_of_delta(table: Path) -> list[str]:

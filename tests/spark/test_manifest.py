@@ -10,11 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from kwsniff.errors import OutputError
+from kwsniff.spark import manifest as manifests
 from kwsniff.spark.manifest import (
+    LISTS,
     NEXT,
     check_files,
     check_same,
     manifest_of,
+    parts_of,
     paths_of,
     publish,
     read_published,
@@ -22,6 +25,7 @@ from kwsniff.spark.manifest import (
 from kwsniff.spark.parts import Part
 from kwsniff.spark.storage import Place
 from kwsniff.tables.folder import MANIFEST
+from kwsniff.tables.stored_files import files_of_tables
 
 
 def written(folder: Path, path: str, rows: int) -> Part:
@@ -82,7 +86,7 @@ def test_of_a_writer_that_died_one_of_two_is_whole(tmp_path: Path) -> None:
 
 
 def test_a_manifest_of_another_version_is_refused(tmp_path: Path) -> None:
-    (tmp_path / MANIFEST).write_text(json.dumps({**manifest_of("one", [], {}), "version": 2}))
+    (tmp_path / MANIFEST).write_text(json.dumps({**manifest_of("one", [], {}), "version": 3}))
     with pytest.raises(OutputError, match="another version"):
         read_published(Place(str(tmp_path)))
 
@@ -94,3 +98,60 @@ def test_tables_of_one_format_are_not_replaced_by_those_of_another() -> None:
     for manifest, form in (({"format": "delta"}, "parquet"), ({}, "delta")):
         with pytest.raises(OutputError, match="choose another folder"):
             check_same("x", manifest, form)
+
+
+def appended(place: Place, number: int) -> None:
+    """A run that adds two files, of one of which nothing more is known than its name."""
+    before = read_published(place) or {"files": {}, "inputs": {}}
+    files = [Part("a", f"a/date=2026-11-20/{number:04}-{each}", 1, 1, frozenset()) for each in range(2)]
+    kept = parts_of(before)
+    inputs = {**before["inputs"], f"run-{number}": [f"capture-{number}"]}
+    publish(place, manifest_of(f"run-{number}", [*files, *kept], {"inputs": inputs}))
+
+
+def test_a_manifest_stays_small_and_names_every_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 200 runs with two files each; a list is joined with those that are not longer: few are left."""
+    monkeypatch.setattr(manifests, "_MOST_NAMED", 20)
+    (tmp_path / "a").mkdir()
+    place, sizes = Place(str(tmp_path)), []
+    for number in range(200):
+        appended(place, number)
+        sizes.append((tmp_path / MANIFEST).stat().st_size)
+        said = read_published(place)
+        assert said is not None
+        assert len(paths_of(said)) == 2 * (number + 1)
+        assert len(said["inputs"]) == number + 1
+    assert max(sizes) < 30 * 200
+    lists = [*(tmp_path / LISTS).iterdir()]
+    assert len(lists) == len(json.loads((tmp_path / MANIFEST).read_text())["lists"]) < 9
+    found = files_of_tables(tmp_path)["a"]
+    assert [Path(each).name for each in found] == [
+        f"{run:04}-{each}" for run in range(200) for each in (0, 1)
+    ]
+
+
+def test_a_list_of_which_a_file_was_replaced_is_not_used_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifests, "_MOST_NAMED", 4)
+    place = Place(str(tmp_path))
+    for number in range(9):
+        appended(place, number)
+    before = read_published(place)
+    kept = [part for part in parts_of(before) if not part.path.endswith("0003-1")]
+    publish(place, manifest_of("last", kept, {"inputs": {}}))
+    said = read_published(place)
+    assert paths_of(said) == {part.path for part in kept}
+    assert {str(path.relative_to(tmp_path)) for path in (tmp_path / LISTS).iterdir()} == {
+        *json.loads((tmp_path / MANIFEST).read_text())["lists"]
+    }
+
+
+def test_a_list_that_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifests, "_MOST_NAMED", 1)
+    place = Place(str(tmp_path))
+    appended(place, 0)
+    (path,) = (tmp_path / LISTS).iterdir()
+    path.unlink()
+    with pytest.raises(OutputError, match="is missing or damaged"):
+        read_published(place)

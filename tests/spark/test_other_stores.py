@@ -13,7 +13,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
 from kwsniff.errors import OutputError, UsageError
-from kwsniff.spark import output_lock, pipeline, stored_captures
+from kwsniff.spark import output_lock, staging, stored_captures
 from kwsniff.spark.file_systems import file_system
 from kwsniff.spark.hadoop import hadoop_settings
 from kwsniff.spark.manifest import paths_of, read_published
@@ -44,7 +44,7 @@ def store(somewhere: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_
     monkeypatch.setattr(output_lock, "BEAT_S", 0.2)
     monkeypatch.setattr(output_lock, "PATIENCE_S", 1.5)
     monkeypatch.setattr(output_lock, "_LOOK_S", 0.1)
-    for module in (pipeline, stored_captures):
+    for module in (staging, stored_captures):
         monkeypatch.setattr(module, "settings_for", lambda *_: somewhere.settings)
     return somewhere.inside(tmp_path.name)
 

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
 from kwsniff.errors import UsageError
-from kwsniff.spark import file_systems, pipeline
+from kwsniff.spark import file_systems, staging
 from kwsniff.spark import s3 as s3_file_systems
 from kwsniff.spark.file_systems import file_system
 from kwsniff.spark.hadoop import Settings
@@ -86,7 +86,7 @@ def test_a_number_of_attempts_that_is_none_is_said() -> None:
 def test_a_run_over_a_store_that_refuses_gives_all_rows(
     store: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_process: None
 ) -> None:
-    monkeypatch.setattr(pipeline, "settings_for", lambda *_: store)
+    monkeypatch.setattr(staging, "settings_for", lambda *_: store)
     output = new_bucket(store).inside(f"{SLOW}/tables")
     run_pipeline(CAPTURE, output.root, spark=object(), tables=tuple(TABLES), num_buckets=2)  # type: ignore[arg-type]
     assert count_refusals(tmp_path / "moto.log") > 30

@@ -14,8 +14,9 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
+import kwsniff
 from kwsniff.errors import OutputError, UsageError
-from kwsniff.spark import output_lock, pipeline
+from kwsniff.spark import output_lock, pipeline, staging
 from kwsniff.spark.decode import decode_bucket
 from kwsniff.spark.delta import options_of
 from kwsniff.spark.file_systems import check_uri
@@ -43,7 +44,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
 
 @pytest.fixture
 def output(settings: Settings, monkeypatch: pytest.MonkeyPatch, in_process: None) -> Place:
-    monkeypatch.setattr(pipeline, "settings_for", lambda *_: settings)
+    monkeypatch.setattr(staging, "settings_for", lambda *_: settings)
     monkeypatch.setattr(output_lock, "BEAT_S", 0.2)
     monkeypatch.setattr(output_lock, "PATIENCE_S", 1.5)
     monkeypatch.setattr(output_lock, "_LOOK_S", 0.1)
@@ -287,7 +288,65 @@ def test_other_uris_are_refused_in_one_line(uri: str) -> None:
 def test_a_store_that_is_not_there_is_said_in_one_line(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, in_process: None
 ) -> None:
-    monkeypatch.setattr(pipeline, "settings_for", lambda *_: settings)
+    monkeypatch.setattr(staging, "settings_for", lambda *_: settings)
     with pytest.raises(OutputError, match=r"^s3a://nowhere-at-all/out: cannot write") as raised:
         run(ONE, Place("s3a://nowhere-at-all/out", settings))
     assert "\n" not in str(raised.value)
+
+
+def test_who_reads_the_run_before_keeps_its_files_for_a_time(
+    output: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its manifest; an hour later the next run removes them."""
+    clock = [1_000_000.0]
+    monkeypatch.setattr("kwsniff.spark.manifest.time.time", lambda: clock[0])
+    tables = ("api_calls",)
+    for keep_old in (0.0, 3600.0):
+        run(ONE, output, tables)
+        before = sorted(paths_of(read_published(output)))
+        spark: Any = object()
+        run_pipeline(OTHER, output.root, spark=spark, tables=tables, keep_old=keep_old)
+        assert named(output)["api_calls"] == unjudged(analyzed_once(OTHER))["api_calls"]
+        if keep_old:
+            assert read(output, before)["api_calls"] == unjudged(analyzed_once(ONE))["api_calls"]
+        else:
+            assert not {*before} & {*output.files()}
+    clock[0] += 3599
+    run(ONE, output, tables)
+    assert {*before} <= {*output.files()}
+    clock[0] += 2
+    run(OTHER, output, tables)
+    assert set(output.files()) == {MANIFEST, *paths_of(read_published(output))}
+
+
+def test_in_a_folder_too(in_process: None, tmp_path: Path) -> None:
+    spark: Any = object()
+    options: dict[str, Any] = {"spark": spark, "tables": ("api_calls",)}
+    run_pipeline(ONE, tmp_path / "out", keep_old=60, **options)
+    before = parts(tmp_path / "out", "api_calls")
+    run_pipeline(OTHER, tmp_path / "out", keep_old=60, **options)
+    assert {*before} < {*parts(tmp_path / "out", "api_calls")}
+    wanted = unjudged(analyzed_once(OTHER))["api_calls"]
+    assert kwsniff.open(tmp_path / "out").rows("api_calls") == len(wanted)
+
+
+def test_a_manifest_that_another_published_meanwhile_stays(
+    output: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claim is checked before: only the condition of the write notices."""
+    pytest.importorskip("boto3", reason="boto3 is not installed")
+    tables, check = ("api_calls",), Claim.check
+
+    def publish_meanwhile(self: Claim) -> None:
+        check(self)
+        output.write_text(MANIFEST, '{"version": 1, "run_id": "of another"}')
+
+    for has_manifest in (False, True):
+        if has_manifest:
+            run(ONE, output, tables)
+        with monkeypatch.context() as patch:
+            patch.setattr(Claim, "check", publish_meanwhile)
+            with pytest.raises(OutputError, match="another kwsniff has published there meanwhile"):
+                run(OTHER, output, tables)
+        assert json.loads(output.read_text(MANIFEST) or "")["run_id"] == "of another"
+        output.remove([MANIFEST])

@@ -15,7 +15,8 @@ pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not 
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.spark import stored_captures
 from kwsniff.spark.hadoop import Settings
-from kwsniff.spark.pipeline import Result, run_pipeline
+from kwsniff.spark.pipeline import run_pipeline
+from kwsniff.spark.run_result import Result
 from kwsniff.spark.storage import Place
 from kwsniff.spark.stored_file import StoredFile
 from kwsniff.tables.schema import TABLES

@@ -275,3 +275,45 @@ def test_what_there_is_not_is_said(options: tuple[str, str], said: str) -> None:
         table_formats.check_format(*options, is_uri=False)
     with pytest.raises(UsageError, match="its catalog in a folder"):
         table_formats.check_format("iceberg", "append", is_uri=True)
+
+
+def test_delta_says_the_least_and_greatest_values_of_each_file(tmp_path: Path) -> None:
+    """As the file's own values have them; longer texts are left out."""
+    import deltalake
+    import pyarrow.compute as pc
+
+    run(ONE, tmp_path / "lake", "delta")
+    table = deltalake.DeltaTable(str(tmp_path / "lake" / "api_calls"))
+    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    assert actions
+    seen = set()
+    for action in actions:
+        file = pq.ParquetFile(tmp_path / "lake" / "api_calls" / action["path"]).read()
+        assert action["num_records"] == file.num_rows
+        for name in file.column_names:
+            if action.get(f"min.{name}") is None:
+                continue
+            ends = pc.min_max(file[name]).as_py()
+            assert (action[f"min.{name}"], action[f"max.{name}"]) == (ends["min"], ends["max"]), name
+            assert action[f"null_count.{name}"] == file[name].null_count
+            seen.add(name)
+    assert {"request_time", "api_key", "latency_ns"} <= seen
+
+
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_columns_have_their_descriptions(form: str, tmp_path: Path) -> None:
+    output = tmp_path / "lake"
+    run(ONE, output, form)
+    if form == "delta":
+        import deltalake
+
+        fields = deltalake.DeltaTable(str(output / "api_calls")).schema().fields
+        said = {field.name: field.metadata.get("comment") for field in fields}
+    else:
+        with open_catalog(output) as catalog:
+            said = {
+                field.name: field.doc for field in catalog.load_table("kwsniff.api_calls").schema().fields
+            }
+    for column in TABLES["api_calls"].columns:
+        assert (said[column.name] or "").startswith(column.doc.partition("[")[0]), column.name
+    assert said["request_bytes"]

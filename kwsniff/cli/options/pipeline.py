@@ -8,6 +8,8 @@ from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.cli.options.limits import add_limit_option
 from kwsniff.cli.options.ports import add_port_option
 from kwsniff.cli.options.times import add_time_options
+from kwsniff.errors import UsageError
+from kwsniff.sources.times import parse_moment
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -90,6 +92,18 @@ def _add_forms(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --mode append: also add captures whose rows are already there",
     )
+    parser.add_argument(
+        "--state",
+        metavar="DIR",
+        help="with --mode append: continue where the last run ended; its state, a folder or URI",
+    )
+    parser.add_argument(
+        "--keep-old",
+        metavar="DURATION",
+        type=_parse_duration,
+        default=0,
+        help="keep replaced files for those who read them, for example 1h (default: remove them)",
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
@@ -113,8 +127,8 @@ def _add_stream_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--finish",
         action="store_true",
-        help="with --stream: the last run; read the existing files, close open connections, compute the "
-        "aggregates",
+        help="with --stream or --state: the last run; close open connections (--stream: after reading the "
+        "existing files, and compute the aggregates)",
     )
     group.add_argument(
         "--interval",
@@ -135,3 +149,12 @@ def _add_stream_options(parser: argparse.ArgumentParser) -> None:
         metavar="DAYS",
         help="with --stream: delete rows older than DAYS days",
     )
+
+
+def _parse_duration(text: str) -> float:
+    """Seconds. Raises UsageError."""
+    try:
+        found = parse_moment(f"+{text}", "--keep-old")
+    except UsageError as error:
+        raise UsageError(f"--keep-old {text}: give a duration, for example 30m or 1h") from error
+    return found.nanoseconds / 1e9
