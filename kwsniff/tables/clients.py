@@ -65,7 +65,7 @@ CLIENTS = TableSchema(
             "linger_ms",
             "linger.ms: from the first record of small batches to their requests, if captured at the client.",
             "timestamps of batches and packet times, where the capture point has the client's clock",
-            "unknown, or a program that flushes would send as soon",
+            "unknown, or perhaps flushed",
         ),
         _bytes(
             "batch_bytes",

@@ -64,14 +64,10 @@ seen, most of them not kept:
 
 | made | recordings | cause named | owner right | healthy |
 |---|---|---:|---:|---:|
-| 2026-11-22 to 24 | seven client libraries, ZooKeeper | 93 of 104 | 89 of 93 | 21 of 23 |
-| 2026-11-27 | 17 causes, eight newer findings | 37 of 39 | 37 of 37 | 9 of 9 |
+| 2026-11-22 to 27 | seven client libraries, ZooKeeper | 130 of 143 | 126 of 130 | 30 of 32 |
 | 2026-11-28 | 52 causes, six client libraries | 41 of 52 | 38 of 41 | 18 of 19 |
-| 2026-11-29 | 49 causes, seven client libraries | 36 of 49 | 35 of 36 | 21 of 22 |
-| 2026-11-29 | 20 causes, seven client libraries | 16 of 20 | 16 of 16 | 8 of 8 |
-| 2026-11-29 | after changes | 12 of 14 | 12 of 12 | 6 of 6 |
-| 2026-11-29 | 20 more causes | 18 of 20 | 18 of 18 | 6 of 7 |
-| 2026-11-29 | after changes | 14 of 16 | 13 of 14 | 5 of 5 |
+| 2026-11-29 | 89 causes, seven client libraries | 70 of 89 | 69 of 70 | 35 of 37 |
+| 2026-11-29 | after changes | 26 of 30 | 25 of 26 | 11 of 11 |
 
 "Cause named": among the first 3 findings; "healthy": nothing was said.
 
