@@ -124,6 +124,8 @@ def _say(output: str, result: "Result", before: Collection[str], ports: Sequence
         return True
     if result.known:
         print_message(f"note: {plural(len(result.known), 'capture')} of earlier runs passed over")
+        if not result.rows:
+            return True
     unread = {each.name for each in result.unread}
     say_unread([str(each) for each in result.unread], len(result.captures) - len(unread))
     asked = AskedPorts(ports)

@@ -235,3 +235,20 @@ def test_bad_usage_is_one_line(
     said = capsys.readouterr()
     assert words in said.err
     assert said.err.count("\n") == 1
+
+
+def test_the_command_says_what_it_passes_over(
+    in_process: None, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kwsniff.spark.session.start_session", lambda *_: object())
+    (path,) = pieces("transactions", 1, tmp_path)
+    command = ["pipeline", str(path), "-o", str(tmp_path / "out"), "--mode", "append"]
+    command += ["--state", str(tmp_path / "state"), "--table", "api_calls,captures", "--keep-old", "1h"]
+    assert run(command) == 0
+    assert "api_calls" in capsys.readouterr().out
+    assert run(command) == 0
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "kwsniff: note: 1 capture of earlier runs passed over\n"
+    assert run([*command[:-1], "soon"]) == 2
+    assert "--keep-old soon: give a duration" in capsys.readouterr().err
