@@ -21,6 +21,7 @@ from tests.faults.listing import Fault
 SWITCH = "KWSNIFF_FAULT"
 
 _CAST = re.compile(r"<\w+( ?\*)*>")
+_ASSIGNMENT = re.compile(r"[\w.\[\]()]+ ([-+*/|&^]|<<|>>)?= ")
 
 _IN_PYTHON = f'''
 import os as _os_of_faults
@@ -76,6 +77,8 @@ def _switched(text: str, start: int, end: int, faults: Sequence[Fault], compiled
     if indent.strip() or text[end : end + 1] != "\n":
         for fault in faults:
             after = fault.after
+            if _ASSIGNMENT.match(before):
+                raise ValueError(f"fault {fault.number} is part of a statement: {fault.file}")
             if isinstance(_node(before), ast.Tuple):
                 raise ValueError(f"fault {fault.number} stands in more than one expression: {fault.file}")
             if compiled and (_is_condition(after) or _is_condition(fault.before)):

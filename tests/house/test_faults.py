@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+import pytest
+
 from tests.faults.listing import ROOT, Fault, faults_of_files, find_stale, load_faults
 from tests.faults.plant import plant
 from tests.faults.score import read_score
@@ -80,6 +82,13 @@ def test_a_stale_fault_is_told() -> None:
     ]
     told = find_stale(faults)
     assert [line.split(":")[0] for line in told] == ["1", "2", "3", "3"]
+
+
+@pytest.mark.parametrize("part", ["counts.more += 1", "counts.more = 1", "counts[0] |= 1"])
+def test_a_part_of_a_statement_is_refused(part: str) -> None:
+    """It is no expression: compiled code would not build."""
+    with pytest.raises(ValueError, match="part of a statement"):
+        plant(f"if all:\n    own.{part}\n", [_fault(1, part, "pass")], compiled=True)
 
 
 def test_what_has_an_else_of_its_own_is_switched_as_a_whole() -> None:
