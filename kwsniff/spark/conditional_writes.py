@@ -14,6 +14,8 @@ from kwsniff.spark.storage import Place
 _ELSEWHERE: Final = ("aws.credentials.provider", "assumed.role.arn", "proxy.host")
 _CHANGED: Final = ("PreconditionFailed", "ConditionalRequestConflict", "404", "NoSuchKey")
 _MISSING: Final = ("404", "NoSuchKey", "NotFound")
+_UNKNOWN: Final = ("NotImplemented", "501")
+"""A store with S3's protocol that knows no conditions: there the claim alone guards."""
 
 
 class GuardedFile:
@@ -37,10 +39,16 @@ class GuardedFile:
         if scheme not in ("s3", "s3a", "s3n"):
             return None
         try:
-            client = _client(dict(place.settings), bucket)
+            from botocore.exceptions import BotoCoreError, NoCredentialsError, NoRegionError
         except ImportError:
             return None
-        return cls(client, bucket, f"{inside}/{path}".lstrip("/")) if client is not None else None
+        try:
+            client = _client(dict(place.settings), bucket)
+            return cls(client, bucket, f"{inside}/{path}".lstrip("/")) if client is not None else None
+        except (NoCredentialsError, NoRegionError):
+            return None  # Arrow knows more ways to sign in, and asks for the region
+        except BotoCoreError as error:
+            raise OSError(str(error)) from error
 
     def replace(self, text: str) -> None:
         """Writes the file. Raises OutputError where it is another one than it was, OSError."""
@@ -48,8 +56,11 @@ class GuardedFile:
 
         condition = {"IfMatch": self.tag} if self.tag else {"IfNoneMatch": "*"}
         try:
-            self._client.put_object(Bucket=self._bucket, Key=self._key, Body=text.encode(), **condition)
+            self._put(text, condition)
         except ClientError as error:
+            if _code(error) in _UNKNOWN:
+                self._put(text, {})
+                return
             if _code(error) in _CHANGED:
                 raise OutputError(
                     f"s3://{self._bucket}/{self._key}: another kwsniff has published there meanwhile; "
@@ -58,6 +69,9 @@ class GuardedFile:
             raise OSError(str(error)) from error
         except BotoCoreError as error:
             raise OSError(str(error)) from error
+
+    def _put(self, text: str, condition: Mapping[str, str]) -> None:
+        self._client.put_object(Bucket=self._bucket, Key=self._key, Body=text.encode(), **condition)
 
 
 def _client(settings: Mapping[str, str], bucket: str) -> Any:
@@ -79,7 +93,12 @@ def _client(settings: Mapping[str, str], bucket: str) -> Any:
         aws_access_key_id=known["access.key"],
         aws_secret_access_key=known["secret.key"],
         aws_session_token=known["session.token"],
-        config=Config(s3={"addressing_style": "path" if path_style else "auto"}),
+        config=Config(
+            s3={"addressing_style": "path" if path_style else "auto"},
+            # Stores of others know no trailing checksums.
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        ),
     )
 
 
