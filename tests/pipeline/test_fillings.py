@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,9 @@ from tests.pipeline.segments import ACK, Segment, frames_of
 pytestmark = pytest.mark.sample_tests(8)
 
 SEEDS = range(6)
+GROUPED = [pytest.param(name, marks=pytest.mark.xdist_group(f"fillings-{name}")) for name in RECORDINGS]
+"""What one process has analyzed the others would analyze again."""
+Mended = Callable[[str, int], Analysis]
 LOSS = ("segment_not_captured", "segment_lost")
 
 
@@ -39,12 +44,23 @@ def retransmitted(done: Analysis) -> int:
     )
 
 
+@pytest.fixture(scope="module")
+def mended(tmp_path_factory: pytest.TempPathFactory) -> Mended:
+    """A recording and a seed -> its captures without some segments, analyzed together."""
+
+    @cache
+    def analyze(recording: str, seed: int) -> Analysis:
+        return analyzed(tmp_path_factory.mktemp(recording), thinned(recording, seed).kept)
+
+    return analyze
+
+
 @pytest.mark.sample(4)
-@pytest.mark.parametrize("recording", RECORDINGS)
+@pytest.mark.parametrize("recording", GROUPED)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_filled_calls_are_those_of_complete_captures(recording: str, seed: int, tmp_path: Path) -> None:
+def test_filled_calls_are_those_of_complete_captures(recording: str, seed: int, mended: Mended) -> None:
     thin = thinned(recording, seed)
-    done, whole = analyzed(tmp_path, thin.kept), recorded(recording, *PLACES)
+    done, whole = mended(recording, seed), recorded(recording, *PLACES)
     assert calls(done) == calls(whole)
     assert filled(done) == expected(done, thin)
     assert not [row for row in done.anomalies.to_pylist()
@@ -57,10 +73,10 @@ def test_filled_calls_are_those_of_complete_captures(recording: str, seed: int, 
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("recording", RECORDINGS)
+@pytest.mark.parametrize("recording", GROUPED)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_filled_holes_add_up_with_captures(recording: str, seed: int, tmp_path: Path) -> None:
-    done = analyzed(tmp_path, thinned(recording, seed).kept)
+def test_filled_holes_add_up_with_captures(recording: str, seed: int, mended: Mended) -> None:
+    done = mended(recording, seed)
     told = filled(done)
     for row in done.captures.to_pylist():
         bins = sum(row[f"{name}_bytes"] for name in kwsniff.core.declared.ENUMS["bin"])
@@ -73,10 +89,10 @@ def test_filled_holes_add_up_with_captures(recording: str, seed: int, tmp_path: 
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("recording", RECORDINGS)
+@pytest.mark.parametrize("recording", GROUPED)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_no_finding_blames_loss_that_only_captures_had(recording: str, seed: int, tmp_path: Path) -> None:
-    done = analyzed(tmp_path, thinned(recording, seed).kept)
+def test_no_finding_blames_loss_that_only_captures_had(recording: str, seed: int, mended: Mended) -> None:
+    done = mended(recording, seed)
     whole = recorded(recording, *PLACES)
     known = {row["finding"] for each in (whole, *(recorded(recording, place) for place in PLACES))
              for row in each.findings.to_pylist()}  # fmt: skip

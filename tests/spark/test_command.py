@@ -17,7 +17,7 @@ from kwsniff.spark import session
     [
         ([], "give either captures or --stream DIR"),
         (["x.pcap", "--stream", "."], "give either captures or --stream DIR"),
-        (["x.pcap", "--once"], "--once, --finish and --source need --stream"),
+        (["x.pcap", "--once"], "--once and --source need --stream"),
         (["--stream", ".", "--table", "api_calls"], "omit --table"),
         (["--stream", ".", "--delta"], "--delta needs complete tables"),
         (["x.pcap", "--conf", "spark.driver.memory"], "give a name and a value"),

@@ -61,7 +61,7 @@ def published(output: Place, names: tuple[str, ...] = tuple(TABLES)) -> Rows:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["transactions", "group_consumer", "versions_4_4"])
+@pytest.mark.parametrize("name", ["transactions", "group_consumer"])
 def test_24_pieces_on_a_folder_give_the_rows_of_a_day(
     in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

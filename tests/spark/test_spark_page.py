@@ -130,24 +130,33 @@ def test_an_append_and_a_day_that_is_read_again(folder: Path) -> None:
     assert DeltaTable(str(folder / "lake/api_calls")).to_pyarrow_table().num_rows == calls_of(FIRST, NEXT_DAY)
 
 
-def test_a_store_and_its_manifest(folder: Path, settings: Settings) -> None:
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [(("endpoint=http://minio:9000",), "day1/a.pcap.zst"), (("--state",), "hour=07/a.pcap")],
+)
+def test_a_store_and_its_manifest(
+    folder: Path, settings: Settings, words: tuple[str, ...], name: str
+) -> None:
     import pyarrow.fs as pafs
 
     known = dict(settings)
     keys = {"access_key": known["fs.s3a.access.key"], "secret_key": known["fs.s3a.secret.key"]}
+    endpoint = known["fs.s3a.endpoint"]
     store = pafs.S3FileSystem(
-        **keys, endpoint_override=known["fs.s3a.endpoint"], region="us-east-1", allow_bucket_creation=True
+        **keys, endpoint_override=endpoint, region="us-east-1", allow_bucket_creation=True
     )
-    for name in ("captures", "traffic"):
-        store.create_dir(name)
-    with store.open_output_stream("captures/day1/a.pcap.zst", compression=None) as file:
-        file.write(zstandard.compress(FIRST.read_bytes()))
-    (line,), (block,) = blocks("sh", "s3a://"), blocks("python", "pyarrow.fs")
+    for bucket in ("captures", "traffic"):
+        store.create_dir(bucket)
+        store.delete_dir_contents(bucket)
+    data = FIRST.read_bytes()
+    with store.open_output_stream(f"captures/{name}", compression=None) as file:
+        file.write(zstandard.compress(data) if name.endswith(".zst") else data)
+    (line,), (block,) = blocks("sh", "s3a://", *words), blocks("python", "pyarrow.fs")
     signed = {
         "AWS_ACCESS_KEY_ID": keys["access_key"], "AWS_SECRET_ACCESS_KEY": keys["secret_key"],
-        "AWS_ENDPOINT_URL": known["fs.s3a.endpoint"], "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": endpoint, "AWS_DEFAULT_REGION": "us-east-1",
     }  # fmt: skip
-    run(folder, line.replace("http://minio:9000", known["fs.s3a.endpoint"]), more=signed)
+    run(folder, line.replace("http://minio:9000", endpoint), more=signed)
     said = run(folder, f"{block}\nprint(calls.num_rows)", program=(sys.executable, "-c"), more=signed)
     assert int(said) == calls_of(FIRST)
 
