@@ -18,6 +18,8 @@ from kwsniff.cli.main import run
 from kwsniff.errors import OutputError, UsageError
 from kwsniff.spark.checkpoint import FOLLOWED
 from kwsniff.spark.pipeline import run_pipeline
+from kwsniff.spark.run_state import State, StateFolder
+from kwsniff.spark.storage import Place
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.tables.stored_files import open_catalog
 from tests.spark.compare import Rows, followed, in_order, records, unjudged, written
@@ -163,6 +165,15 @@ def test_bytes_of_a_state_that_are_not_those_that_were_left_are_refused(
     files[".state"].unlink()
     with pytest.raises(OutputError, match="is missing"):
         hours.run(paths[1])
+
+
+def test_a_state_of_another_version_is_refused(tmp_path: Path) -> None:
+    folder = StateFolder(Place(str(tmp_path)), "run")
+    for version in (0, 2):
+        said = folder.save(State({}, version=version), "commit")
+        with pytest.raises(UsageError, match="another version of kwsniff"):
+            folder.load(said, "tables")
+    assert folder.load(folder.save(State({}), "commit"), "tables").version == 1
 
 
 def test_a_folder_of_states_is_for_its_owner_only(in_process: None, tmp_path: Path) -> None:
