@@ -44,7 +44,7 @@ _SAMPLE: Final = 256
 _TOGETHER: Final = 256
 """Candidates that are tried together."""
 _FEW_CALLS: Final = 100_000
-"""Of more calls, parts of the run are looked at first: without a proven pair there is no proxy."""
+"""With more calls parts of the run are read first: they prove a pair, or nothing is joined."""
 _PARTS: Final = 3
 _PART: Final = 64
 """Each is this part of the run."""

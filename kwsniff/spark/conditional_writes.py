@@ -61,6 +61,8 @@ class GuardedFile:
             if _code(error) in _UNKNOWN:
                 self._put(text, {})
                 return
+            if _code(error) in _CHANGED and self._holds(text):
+                return
             if _code(error) in _CHANGED:
                 raise OutputError(
                     f"s3://{self._bucket}/{self._key}: another kwsniff has published there meanwhile; "
@@ -69,6 +71,16 @@ class GuardedFile:
             raise OSError(str(error)) from error
         except BotoCoreError as error:
             raise OSError(str(error)) from error
+
+    def _holds(self, text: str) -> bool:
+        """Whether the file is this one: boto3 repeats a write whose response did not arrive."""
+        from botocore.exceptions import ClientError
+
+        try:
+            found = self._client.get_object(Bucket=self._bucket, Key=self._key)["Body"].read()
+        except ClientError:
+            return False
+        return bool(found == text.encode())
 
     def _put(self, text: str, condition: Mapping[str, str]) -> None:
         self._client.put_object(Bucket=self._bucket, Key=self._key, Body=text.encode(), **condition)

@@ -59,7 +59,7 @@ class Shard(NamedTuple):
 
 
 @register
-class Told(NamedTuple):
+class ShardPlan(NamedTuple):
     """The common input of all shards."""
 
     number: int
@@ -109,10 +109,10 @@ def find_shards(rows: pa.RecordBatch, names: Mapping[str, str], number: int) -> 
     return shards
 
 
-def split_range(number: int, *, work: Work, ranges: Items, common: Items, told: Items) -> SplitRange:
+def split_range(number: int, *, work: Work, ranges: Items, common: Items, plan: Items) -> SplitRange:
     """The first task: shares the sightings of a range out."""
     own, facts = ranges.load(number), common.load(0)
-    shards, twins, name = told.load(0), facts.without(), uuid.uuid4().hex
+    shards, twins, name = plan.load(0), facts.without(), uuid.uuid4().hex
     files: dict[int, NotesFile] = {}
     readers, topics = set[tuple[str | None, ...]](), set[tuple[str | None, ...]]()
     for rows in _sightings(work.scratch, facts, own.first, own.last):
@@ -135,9 +135,9 @@ def split_range(number: int, *, work: Work, ranges: Items, common: Items, told: 
     return SplitRange(found, f"{name}.readers")
 
 
-def deliver_shard(number: int, *, work: Work, shards: Items, told: Items) -> Delivered:
+def deliver_shard(number: int, *, work: Work, shards: Items, plan: Items) -> Delivered:
     """The second one: follows the batches of a shard through all ranges."""
-    own, facts = shards.load(number), told.load(0)
+    own, facts = shards.load(number), plan.load(0)
     writer = PartWriter(work.staging, f"shard-{number:05}", work.run_id)
     figures = new_figures() if "findings" in work.tables else None
     follower = _Follower(number, facts, work)
@@ -199,19 +199,20 @@ def _distinct_texts(rows: pa.RecordBatch, names: Sequence[str]) -> set[tuple[str
 class _Commits:
     """Rows of one file of commits that are of a shard; `lags`: the age of each, once it is known."""
 
-    def __init__(self, part: Part, shard: int, told: Told, staging: Place) -> None:
+    def __init__(self, part: Part, shard: int, plan: ShardPlan, staging: Place) -> None:
         self.rows: Numbers = np.zeros(0, np.int64)
         self.lags: list[Numbers] = []
         self._batches: list[pa.RecordBatch] = []
         self._ripe: list[Numbers] = []
-        begin = 0
+        begin, rows = 0, [self.rows]
         with staging.open_parquet(part.path, read_dictionary=[*_TOPICS]) as file:
             for group in range(file.num_row_groups):
                 for batch in file.read_row_group(group, columns=[*_OF_COMMITS]).to_batches():
-                    own = find_shards(batch, told.names, told.number) == shard
-                    self.rows = np.append(self.rows, begin + np.flatnonzero(own))
+                    own = find_shards(batch, plan.names, plan.number) == shard
+                    rows.append(begin + np.flatnonzero(own))
                     self._batches.append(filter_rows(batch, own))
                     begin += batch.num_rows
+        self.rows = np.concatenate(rows)
         for batch in self._batches:
             self.lags.append(np.full(batch.num_rows, _NO_LAG, np.int64))
             self._ripe.append(np.zeros(batch.num_rows, np.bool_))
@@ -231,19 +232,19 @@ class _Commits:
 class _Follower:
     """Goes through the files of a shard, range by range."""
 
-    def __init__(self, shard: int, told: Told, work: Work) -> None:
+    def __init__(self, shard: int, plan: ShardPlan, work: Work) -> None:
         self.budget = MemoryBudget()
         self.lags: list[tuple[bytes, bytes]] = []
         """For each file of commits its rows of this shard, and their lags."""
-        self._shard, self._told, self._work = shard, told, work
+        self._shard, self._plan, self._work = shard, plan, work
         self._deliveries = Deliveries(self.budget)
-        self._deliveries.add(None, [News(0, *each) for each in told.topics])
-        self._deliveries.add_readers(told.readers)
+        self._deliveries.add(None, [News(0, *each) for each in plan.topics])
+        self._deliveries.add_readers(plan.readers)
 
     def batches(self, own: Shard) -> Iterator[pa.RecordBatch]:
         """Rows of deliveries."""
         for path, parts in zip(own.files, own.commits, strict=True):
-            commits = [_Commits(part, self._shard, self._told, self._work.staging) for part in parts]
+            commits = [_Commits(part, self._shard, self._plan, self._work.staging) for part in parts]
             yield from self._take(path, commits)
             for each in commits:
                 each.age(self._deliveries)

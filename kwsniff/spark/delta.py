@@ -20,10 +20,8 @@ from kwsniff.spark.parts import Part
 from kwsniff.spark.storage import Place, in_threads
 
 
-def check_delta(output: str | os.PathLike[str], *, wanted: bool = True) -> None:
+def check_delta(output: str | os.PathLike[str]) -> None:
     """Raises UsageError where the library is missing: before anything is read for long."""
-    if not wanted:
-        return
     if is_uri(output):
         raise UsageError(f"{output}: --delta needs a folder; use --format delta for a URI")
     try:

@@ -93,17 +93,17 @@ def run_pipeline(
 
     `paths`: files and directories as for `kwsniff.analyze`, visible to all executors under the same name, or
     URIs of files, directories or patterns in stores (`s3a://`, `gs://`, `abfs://`, `hdfs://`).
-    `output`, which is replaced as a whole: a folder that they see, or such a URI. `tables`: by default all.
-    `num_buckets`: number of tasks that share the connections; `split_bytes`: of parts of plain files. By
-    default both follow from how much there is to read, and the cores. `delta`: every table is a Delta table,
-    too. `form`, `mode`, `again`: as the options. `layouts`, `tls_keylog`: paths that all executors see, too.
-    `scratch`: likewise, or a URI, for files between the stages; else beside `output`. `state`: likewise, for
-    what runs leave open; `finish`: it ends. `keep_old`: in s. Raises CaptureError, OutputError, UsageError.
+    `output`, replaced as a whole: a folder that they see, or such a URI. `tables`: by default all.
+    `num_buckets`: tasks that share the connections; `split_bytes`: size of parts of plain files. `delta`:
+    every table is a Delta table, too. `form`, `mode`, `again`: as the options. `layouts`, `tls_keylog`: paths
+    that all executors see. `scratch`, `state`: likewise, or URIs, for files between the stages, and what the
+    next run continues; `finish`: none will. `keep_old`: in s. Raises CaptureError, OutputError, UsageError.
     """
     chosen, times = chosen_tables(tables), TimeRange(since, until)
     known, given = check_ports(ports), dict(limits or {})
     check_format(form, mode, is_uri=is_uri(output))
-    check_delta(output, wanted=delta)
+    if delta:
+        check_delta(output)
     chosen = check_state(state, chosen, mode=mode, again=again, times=times, finish=finish)
     vendor, secrets = named_layouts(layouts), Secrets(tls_keylog)  # which say now what is wrong with them
     options = settings_of(chosen, known, given, vendor, num_buckets)

@@ -24,7 +24,7 @@ from kwsniff.spark.decode import Work
 from kwsniff.spark.delivery_tasks import (
     Delivered,
     Shard,
-    Told,
+    ShardPlan,
     age_part,
     deliver_shard,
     read_split,
@@ -151,9 +151,9 @@ class Following:
             return [], []
         scratch, number = self._work.scratch, min(rows // max(WORTH_ROWS // 4, 1) + 1, MOST_SHARDS)
         named = {each.topic_id: each.name for each in news}
-        told = Told(number, self._names | named, [], [])
+        plan = ShardPlan(number, self._names | named, [], [])
         split = self._run(
-            partial(split_range, told=Items.write(scratch, [told])), [Range(*each) for each in ranges], [], []
+            partial(split_range, plan=Items.write(scratch, [plan])), [Range(*each) for each in ranges], [], []
         )
         readers, topics = set[Reader](), dict[str, str]()
         for each in split:
@@ -161,11 +161,11 @@ class Following:
             readers.update(of_range)
             topics.update((topic_id, name) for name, topic_id in both)
         known = [[*each] for each in (topics | named).items()]
-        common = Items.write(scratch, [told._replace(topics=known, readers=[*readers])])
+        common = Items.write(scratch, [plan._replace(topics=known, readers=[*readers])])
         shards = Items.write(
             scratch, (Shard([each.files[shard] for each in split], commits) for shard in range(number))
         )
-        work = partial(deliver_shard, work=self._work, shards=shards, told=common)
+        work = partial(deliver_shard, work=self._work, shards=shards, plan=common)
         delivered = run_tasks(self._spark, work, range(number))
         age = partial(age_part, work=self._work, lags=[each.lags for each in delivered])
         parts = [part for of_range in commits for part in of_range]

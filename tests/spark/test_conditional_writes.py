@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
@@ -19,12 +20,15 @@ class Store:
     """A client of a store that refuses writes with a condition by this error. A real one that does cannot
     be had here."""
 
-    def __init__(self, code: str) -> None:
-        self._code = code
+    def __init__(self, code: str, there: bytes = b"of another") -> None:
+        self._code, self._there = code, there
         self.puts: list[dict[str, Any]] = []
 
     def head_object(self, **_: Any) -> dict[str, str]:
         return {"ETag": '"1"'}
+
+    def get_object(self, **_: Any) -> dict[str, Any]:
+        return {"Body": io.BytesIO(self._there)}
 
     def put_object(self, **arguments: Any) -> None:
         self.puts.append(arguments)
@@ -37,6 +41,13 @@ def test_a_store_that_knows_no_conditions_is_written_without_one() -> None:
     GuardedFile(store, "bucket", "key").replace("text")
     assert [put.get("IfMatch") for put in store.puts] == ['"1"', None]
     assert store.puts[-1]["Body"] == b"text"
+
+
+def test_a_write_that_was_repeated_after_it_was_done_is_done() -> None:
+    """The first one's response did not arrive; the second one meets the file that the first one wrote."""
+    store = Store("PreconditionFailed", b"text")
+    GuardedFile(store, "bucket", "key").replace("text")
+    assert len(store.puts) == 1
 
 
 @pytest.mark.parametrize(

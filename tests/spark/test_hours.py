@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +25,10 @@ from kwsniff.tables.schema import TABLES, arrow_schema
 from tests.spark.compare import Rows, followed, in_order, records, rotated
 from tests.spark.followed import pieces
 from tests.spark.hourly import Hours, run_with_deaths
-from tests.spark.store import as_if_local, new_bucket, put, s3
+from tests.spark.store import as_if_local, new_bucket, put
 
 ROOT = Path(__file__).parents[2]
 _DAY_S = 86_400
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    with s3(tmp_path_factory.mktemp("store")) as found:
-        yield found
 
 
 @pytest.fixture

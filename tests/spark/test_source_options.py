@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from kwsniff.errors import CaptureError, UsageError
 from kwsniff.spark.hadoop import Settings
 from kwsniff.spark.source_files import Choice, find_files
 from kwsniff.spark.source_options import check_options, options_of_table
-from tests.spark.store import new_bucket, put, s3
+from tests.spark.store import new_bucket, put
 
 FILES = (
     "a.pcap",
@@ -38,12 +37,6 @@ CASES = [
     ({"pathGlobFilter": "*.{gz,pcapng}"}, "bd"),
     ({"pathGlobFilter": "*.pcap", "recursiveFileLookup": "TRUE"}, "acef"),
 ]
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    with s3(tmp_path_factory.mktemp("store")) as found:
-        yield found
 
 
 @pytest.fixture

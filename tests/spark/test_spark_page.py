@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -20,7 +20,6 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from kwsniff.spark.hadoop import Settings
 from kwsniff.spark.java import find_java_home
 from tests.house.tree import DOCS, ROOT
-from tests.spark.store import s3
 
 pytestmark = pytest.mark.slow
 
@@ -34,12 +33,6 @@ NEXT_DAY = CAPTURES / "incidents" / "broker_stalled" / "broker.pcap"
 def blocks(language: str, *words: str) -> list[str]:
     """Those of a language with all of these words."""
     return [text for kind, text in BLOCKS if kind == language and all(word in text for word in words)]
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    with s3(tmp_path_factory.mktemp("store")) as found:
-        yield found
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +29,10 @@ from kwsniff.tables.column import RUN
 from kwsniff.tables.folder import MANIFEST
 from kwsniff.tables.schema import TABLES, arrow_schema
 from tests.spark.compare import Rows, analyzed, analyzed_once, in_order, parts, unjudged, written
-from tests.spark.store import new_bucket, s3
+from tests.spark.store import new_bucket
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 ONE, OTHER = (CAPTURES / name / "capture.pcap" for name in ("transactions", "first_steps"))
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    with s3(tmp_path_factory.mktemp("store")) as found:
-        yield found
 
 
 @pytest.fixture

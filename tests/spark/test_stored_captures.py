@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +20,12 @@ from kwsniff.spark.storage import Place
 from kwsniff.spark.stored_file import StoredFile
 from kwsniff.tables.schema import TABLES
 from tests.spark.compare import analyzed, rotated, written
-from tests.spark.store import as_if_local, new_bucket, put, s3
+from tests.spark.store import as_if_local, new_bucket, put
 
 pytestmark = pytest.mark.sample_tests(3)
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 NAMES = ("capture", "subject", "call_ids", "text", "command", "advice")
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    with s3(tmp_path_factory.mktemp("store")) as found:
-        yield found
 
 
 @pytest.fixture
